@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -214,6 +215,9 @@ def _same_statistics(one: et.Statistics, other: et.Statistics) -> None:
     # What held the rows is kept with the columns, and may differ.
     assert one.columns == other.columns
     mine.pop("columns"), theirs.pop("columns")
+    contents = [json.loads(bytes(arrays.pop("content"))) for arrays in (mine, theirs)]
+    for name in ("groups", "rows", "sparse", "sample", "known_to"):
+        assert contents[0][name] == contents[1][name]
     assert mine.keys() - {"residual"} == theirs.keys() - {"residual"}
     for name, array in mine.items():
         if name in theirs:

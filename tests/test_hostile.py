@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import math
 import time
 import tracemalloc
@@ -289,22 +290,28 @@ def test_counts_never_wrap_around() -> None:
         heavy.counts + heavy.counts
 
 
+def changed(content: Any, **entries: Any) -> Any:
+    """The document of statistics with some entries changed, in an array of bytes."""
+    return np.frombuffer(json.dumps(json.loads(bytes(content)) | entries).encode(), np.uint8)
+
+
 @pytest.mark.parametrize(
     ("name", "spoil"),
     [
         ("dense", lambda array: array + 2**62),
         ("dense", lambda array: -1 - array),
         ("dense", lambda array: array * math.nan),
-        ("rows", lambda array: np.array(2**60)),
-        ("rows", lambda array: np.array(math.nan)),
+        ("content", lambda array: changed(array, rows=2**60)),
+        ("content", lambda array: changed(array, rows={"float": "nan"})),
         ("sample_codes", lambda array: array + np.uint8(100)),
         ("sample_weights", lambda array: array * 1000),
         ("sample_hashes", lambda array: array[::-1]),
-        ("sample_known_to", lambda array: array[:1]),
+        ("content", lambda array: changed(array, known_to=0)),
         ("columns", lambda array: array[:-1]),
         ("columns", lambda array: array[::-1]),
-        ("group_columns", lambda array: array[::-1]),
-        ("group_sizes", lambda array: array * 0),
+        ("content", lambda array: array[:-1]),
+        ("content", lambda array: changed(array, groups=[[1, 0]])),
+        ("content", lambda array: changed(array, groups=[[]])),
         ("dense", lambda array: array.tolist()),
         ("columns", lambda array: HUGE),
     ],

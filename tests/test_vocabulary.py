@@ -39,11 +39,11 @@ ALLOWED = (
     "et.plot.race",  # an old name that goes on working
     "def race(",
     "an odd number",
+    "the name of this entry in files",  # of stored statistics
 )
 """Parts of lines in which such a word is right."""
 
 CEILINGS: dict[str, int] = {
-    "counting": 3,
     "em": 84,
     "estimators": 33,
 }

@@ -52,7 +52,7 @@ both_storages = pytest.mark.parametrize("graph", [GRAPH, LARGE], ids=["dense", "
 def test_counts_equal_a_loop(graph: et.LatentGraph, holes: float) -> None:
     rows = random_rows(0, holes=holes, graph=graph)
     counts = et.Counts(graph, GROUPS).update(rows)
-    assert bool(counts.tally.sparse) == (graph is LARGE)
+    assert bool(counts.sparse) == (graph is LARGE)
     for names in GROUPS:
         assert counts.table(names).dtype.kind == "i"
         assert_array_equal(counts.table(names), slow_table(rows, names, graph=graph))
@@ -80,7 +80,7 @@ def test_tables_that_are_gathered_are_those_that_are_found(states: int, holes: t
         rows = random.integers(0, states, (300, 5))
         rows[random.random(rows.shape) < share] = -1
         counts = empty.update(rows)
-        assert bool(counts.tally.sparse) == (states == 45)
+        assert bool(counts.sparse) == (states == 45)
         for asked in (pairs, triples):
             expected = [counts.find(columns).array().ravel() for columns in asked]
             assert_array_equal(counts.stacked(asked), expected)
@@ -115,7 +115,7 @@ def test_a_table_of_its_own_is_read_before_a_larger_one_of_as_many_cells() -> No
     rows = np.random.default_rng(0).integers(0, 300, (100, 3))
     rows[:, 0] = np.where(np.arange(100) < 60, -1, 0)
     counts = et.Counts(graph, [("d", "a", "b"), ("a", "b")]).update(rows)
-    assert len(counts.tally.sparse) == 2
+    assert len(counts.sparse) == 2
     assert counts.table(["a", "b"]).sum() == 100
 
 
@@ -157,7 +157,7 @@ def test_threads_share_the_groups_and_count_each_once(threads: int) -> None:
     accumulator = Accumulator(empty.layout, threads, shared_from=0)
     accumulator.add(np.asfortranarray(rows.astype(np.uint8)), None)
     assert len(accumulator.pending) == (min(threads, len(GROUPS) - 1) if threads > 1 else 0)
-    counts = et.Counts.laid_out(empty.columns, empty.layout, accumulator.tally())
+    counts = accumulator.counts(empty.columns)
     for names in GROUPS:
         assert_array_equal(counts.table(names), slow_table(rows, names))
 
@@ -215,7 +215,7 @@ def test_counts_are_not_changed_by_later_ones() -> None:
     first.update(random_rows(5))
     assert_array_equal(first.table(("c", "d")), before)
     with pytest.raises(ValueError, match="read-only"):
-        first.tally.dense[0] = 5
+        first.dense[0] = 5
 
 
 @pytest.mark.parametrize(

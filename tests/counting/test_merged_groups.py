@@ -106,8 +106,8 @@ def test_counts_do_not_depend_on_merging(kind: str, threads: int, states: tuple[
     accumulator = Accumulator(alone.layout, threads, shared_from=0, merged_from=2_500)
     for start in range(0, len(codes), 2_500):
         accumulator.add(np.asfortranarray(codes[start : start + 2_500]), None)
-    together = et.Counts.laid_out(alone.columns, alone.layout, accumulator.tally())
-    assert_array_equal(together.tally.dense, alone.tally.dense)
+    together = accumulator.counts(alone.columns)
+    assert_array_equal(together.dense, alone.dense)
     assert together.rows == alone.rows == len(rows)
     for group in names:
         assert_array_equal(together.table(group), alone.table(group))
@@ -124,6 +124,6 @@ def test_weighted_rows_among_others_are_counted_after_the_threads() -> None:
     accumulator = Accumulator(repeated.layout, threads=2, shared_from=0, merged_from=0)
     for part, weight in zip(parts, weights, strict=True):
         accumulator.add(np.asfortranarray(part), weight)
-    mixed = et.Counts.laid_out(repeated.columns, repeated.layout, accumulator.tally())
+    mixed = accumulator.counts(repeated.columns)
     for group in names:
         assert_array_equal(mixed.table(group), repeated.table(group))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -145,10 +146,15 @@ def test_what_would_not_fit_is_refused_before_memory_is_allocated() -> None:
 def test_arrays_that_are_no_counts_are_refused() -> None:
     columns, table = random_table(1)
     arrays = PairCounts.empty(columns).update(table).arrays()
+    document = json.loads(bytes(arrays["content"]))
+    for entries in ({"rows": -1}, {"rows": "many"}, {"more": 1}):
+        content = np.frombuffer(json.dumps(document | entries).encode(), np.uint8)
+        with pytest.raises(et.DataError, match="are no pair counts"):
+            PairCounts.from_arrays(arrays | {"content": content})
     spoiled = {
         "columns": np.zeros(3, np.uint8),
-        "rows": np.array(-1),
-        "complete": np.ones(3, bool),
+        "content": np.zeros(3, np.uint8),
+        "complete": np.ones(3, np.uint8),
         "matrix": arrays["matrix"] + 100,
     }
     for name, wrong in spoiled.items():
@@ -258,7 +264,7 @@ def test_what_is_left_over_cannot_be_negative() -> None:
         zeros - ones
     arrays = et.PairCounts.of(np.array([[0, 1], [1, 0]] * 25)).arrays()
     with pytest.raises(et.DataError, match="are no pair counts"):
-        et.PairCounts.from_arrays(arrays | {"matrix": np.array([[0, 50], [50, 50]], np.int32)})
+        et.PairCounts.from_arrays(arrays | {"matrix": np.array([[0, 50], [50, 50]])})
 
 
 @pytest.mark.parametrize("weights", [None, 0.5])

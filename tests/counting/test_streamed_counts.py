@@ -20,9 +20,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import eigentree as et
-from eigentree.data.streams.row_batches import Batch, BatchSize
+from eigentree.data.streams.encoded_stream import KeptBatches, Spool, StreamedRows
+from eigentree.data.streams.row_batches import BatchSize
 from eigentree.data.streams.sources import stream_of
-from eigentree.data.streams.spool import Spool, SpoolWriter
 from eigentree.data.tables.columns import Columns
 from eigentree.data.tables.rows import Rows
 
@@ -253,20 +253,26 @@ def test_a_spool_holds_codes_in_the_fewest_bytes() -> None:
     count = 2_000
     rows = pd.DataFrame({"many": [f"label {k % 700}" for k in range(count)], "few": [k % 3 for k in range(count)]})
     rows["some"] = [None if k % 5 == 0 else bool(k % 2) for k in range(count)]
-    writer = SpoolWriter(rows.columns)
-    for start in range(0, count, 150):
-        writer.add(Batch(rows[start : start + 150], "rows", start), np.arange(start, min(start + 150, count)))
+    rows["weight"] = range(count)
+    parts = [rows[start : start + 150] for start in range(0, count, 150)]
+    stream = stream_of(iter(parts))
+    kept = KeptBatches(stream)
+    for batch in stream.batches():
+        kept.add(batch)
     columns = Columns.learned(rows[["some", "many", "few"]])
-    spool = writer.spool(columns)
-    codes, weights = (np.concatenate(parts) for parts in zip(*spool.chunks(), strict=True))
-    np.testing.assert_array_equal(codes, Rows.of(rows, columns).encode())
+    streamed = StreamedRows(columns, kept, "weight")
+    codes, weights = (np.concatenate(part) for part in zip(*streamed.chunks(), strict=True))
+    np.testing.assert_array_equal(codes, Rows.of(rows[["many", "few", "some"]], columns).encode())
     np.testing.assert_array_equal(weights, np.arange(count))
+    # Batches that are kept can be had again, also while they are read.
+    for (one, _), (other, _) in zip(streamed.chunks(), streamed.chunks(), strict=True):
+        np.testing.assert_array_equal(one, other)
+    spool = Spool.of(columns, streamed.chunks())
+    np.testing.assert_array_equal(np.concatenate([part for part, _ in spool.chunks()]), codes)
+    np.testing.assert_array_equal(np.concatenate([part for _, part in spool.chunks()]), weights)
     assert spool.rows == count
-    # One byte for two of the columns, and two for the third once it has more than 255 labels; eight of weights.
-    assert spool.bytes == count * (1 + 1 + 8) + 150 + 2 * (count - 150)
-    again = Spool.of(columns, spool.chunks())
-    np.testing.assert_array_equal(np.concatenate([part for part, _ in again.chunks()]), codes)
-    assert again.bytes == count * (1 + 2 + 1 + 8)
+    # One byte for two of the columns, and two for the one with more than 255 labels; weights as they were kept.
+    assert count * (1 + 2 + 1 + 1) < spool.bytes <= count * (1 + 2 + 1 + 2)
 
 
 def test_categories_that_a_later_batch_declares_count_too() -> None:

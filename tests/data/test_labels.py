@@ -18,9 +18,8 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 import eigentree as et
-from eigentree.data.stored_columns import columns_content, columns_of
 from eigentree.data.tables.column_summary import Schema
-from eigentree.data.tables.columns import Columns
+from eigentree.data.tables.columns import Columns, columns_content, columns_of
 from eigentree.data.tables.labels import Bins
 from eigentree.data.tables.rows import Rows
 from eigentree.data.tables.state_rules import ReadOptions

@@ -12,9 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eigentree.data.sequences.sequence_codes import Sequences
-from eigentree.data.sequences.sequence_forms import FORM, SequenceForm
-from eigentree.data.sequences.sequence_restore import filled_sequences, per_step, sampled_sequences
+from eigentree.data.sequences.sequence_codes import Sequences, filled_sequences, per_step, sampled_sequences
+from eigentree.data.sequences.steps import FORM, SequenceForm
 from eigentree.errors import DataError, FileError
 from eigentree.inference.sequences.sequence_passes import SequencePass, Symbols
 from eigentree.io.codec import At

@@ -17,9 +17,8 @@ import safetensors.numpy
 from corruptions import corrupted, header_of, outcome, resealed, saved_files, with_header
 
 import eigentree as et
-from eigentree.data.stored_columns import columns_content
-from eigentree.data.tables.columns import Columns
-from eigentree.io import atomic_write as whole_files
+from eigentree.data.tables.columns import Columns, columns_content
+from eigentree.io import byte_files as whole_files
 from eigentree.io.documents import plain, unplain
 
 NETWORK = et.LatentNetwork.random(et.zoo.hmm(4, 1, 2, 3), seed=0)
@@ -66,7 +65,7 @@ def test_a_failure_at_any_step_changes_nothing(
                 raise error
 
         monkeypatch.setattr(
-            "eigentree.io.archive.write_whole", lambda path, inner: write(path, lambda file: inner(Failing(file)))
+            "eigentree.io.stores.write_whole", lambda path, inner: write(path, lambda file: inner(Failing(file)))
         )
     else:
         monkeypatch.setattr(os, step, fail)

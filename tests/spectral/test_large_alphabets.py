@@ -67,8 +67,8 @@ def test_a_fit_does_not_depend_on_how_tables_are_kept() -> None:
     layout = CountLayout.of([*dense.groups, *dense.layout.covered], dense.columns.states, dense_cells=100)
     codes = np.asfortranarray(X.astype(np.uint8))
     sparse = et.Counts.laid_out(dense.columns, layout).count(iter([(codes, None)]))
-    assert sparse.tally.sparse
-    assert not dense.tally.sparse
+    assert sparse.sparse
+    assert not dense.sparse
     whole = learn(plan, [CountedTables(dense, 1.0)], "variance")[0]
     found = learn(plan, [CountedTables(sparse, 1.0)], "variance", dense_cells=100)[0]
     floor = floor_of(0.01, counted_marginals(dense, 1.0))

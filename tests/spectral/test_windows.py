@@ -230,7 +230,7 @@ def test_windows_are_counted_where_their_cells_are_there(states):
 def same_statistics(one, other):
     for name in ("windows", "firsts", "cells"):
         a, b = getattr(one, name), getattr(other, name)
-        np.testing.assert_array_equal(a.tally.dense, b.tally.dense)
+        np.testing.assert_array_equal(a.dense, b.dense)
         assert a.rows == b.rows
         assert all(
             np.array_equal(a.find(group).array(), b.find(group).array()) for group in (*a.groups, *a.layout.covered)
@@ -290,8 +290,8 @@ def test_pieces_hold_all_that_their_windows_need():
     rest = statistics.without(pieces, weights)
     # All pieces together are all windows, so nothing is left.
     assert rest.windows.rows == rest.firsts.rows == rest.cells.rows == 0
-    assert not rest.windows.tally.dense.any()
-    assert all((part >= 0).all() for part in rest.windows.tally.arrays())
+    assert not rest.windows.dense.any()
+    assert all((part >= 0).all() for part in rest.windows.arrays())
     assert int(np.diff(pieces.own, axis=1).sum()) == statistics.steps
 
 

@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eigentree.data.sequences.sequence_forms import SequenceForm
-from eigentree.data.sequences.steps import Steps
+from eigentree.data.sequences.steps import SequenceForm, Steps
 from eigentree.data.tables.text_cells import FileTable, require_names
 from eigentree.errors import DataError
 

@@ -127,8 +127,8 @@ def _all_states(
 
 def learned_columns(table: "AnyRows", numeric: Any) -> "Columns":
     """Return the columns of rows; a large file is read once for them."""
+    from eigentree.data.streams.encoded_stream import StreamSchema
     from eigentree.data.streams.sources import is_stream
-    from eigentree.data.streams.stream_schema import StreamSchema
     from eigentree.data.tables.columns import Columns
 
     found = StreamSchema.of(table, ReadOptions(numeric=numeric)).schema if is_stream(table) else table

@@ -6,26 +6,37 @@ bit-identical, and so is every model that is learned from them.
 
 from __future__ import annotations
 
-import json
+import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from eigentree.data.stored_columns import columns_content, columns_of
 from eigentree.data.tables.weights import MOST_WEIGHT
-from eigentree.errors import DataError, FileError, quoted
+from eigentree.errors import DataError, EigentreeError, FileError, quoted, with_article
+from eigentree.io.documents import Section, parsed, unplain, written
+from eigentree.io.stores import TYPES, Archive, Reader, Writer, opened_store
 from eigentree.validation import a_mapping, our_arithmetic
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    import os
+    from collections.abc import Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from eigentree.data.tables.columns import Columns
 
-__all__ = ["ROUNDING", "Additive", "GivenArrays", "columns_array", "require_added", "total_rows"]
+__all__ = [
+    "COUNTED",
+    "ROUNDING",
+    "Additive",
+    "StoredCounts",
+    "require_added",
+    "stored_rows",
+    "total_rows",
+]
+
+COUNTED = ("I64", "F64")
+"""How counts are stored: whole, or sums of weights."""
 
 ROUNDING = 1e-6
 """How far below 0 the difference of fractional weights may end up."""
@@ -72,42 +83,102 @@ def require_added(rest: Iterable[NDArray[Any]], here: float, taken: float) -> No
         raise DataError(f"{taken:g} rows cannot be taken from these {here:g}: some of them were never added")
 
 
-@dataclass(frozen=True)
-class GivenArrays:
-    """Arrays by name, and what a user gives them for."""
+def stored_rows(entry: Section) -> float:
+    """Return how many rows were counted, of a document."""
+    rows = unplain(entry["rows"], entry.at("rows"))
+    if type(rows) not in (int, float) or not 0 <= rows < math.inf:
+        raise FileError("the number of rows is no number of at least 0")
+    return float(rows) if type(rows) is float else int(rows)
 
-    arrays: Mapping[str, Any]
-    what: str
+
+class StoredCounts(Additive):
+    """Additive statistics that go into files, and into arrays, and come back bit by bit."""
+
+    _what: ClassVar[str]
+    """What messages call them."""
+
+    @abstractmethod
+    def _content(self, writer: Writer) -> dict[str, Any]:
+        """Return the document, after putting the arrays into the file."""
 
     @classmethod
-    def of(cls, arrays: Any, what: str, name: str) -> Self:
-        """Return arrays that are a mapping, of some class's `arrays()`."""
-        return cls(a_mapping("arrays", arrays, f"those of {name}.arrays()", DataError), what)
+    @abstractmethod
+    def _read(cls, reader: Reader, content: Any) -> Self:
+        """Return what a document and the arrays of a file hold; raise `FileError` where they do not."""
 
-    def error(self, why: str) -> DataError:
-        """Return the error that says why these arrays are not what they should be."""
-        return DataError(f"these arrays are no {self.what}: {why}")
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write all into a file (safetensors), whole or not at all; `load` gives it back, bit by bit.
 
-    def one(self, name: str, types: str, axes: int = 1) -> NDArray[Any]:
-        """Return a read-only copy of an array, once its numbers have one of some types and it has so many axes."""
-        if name not in self.arrays:
-            raise self.error(f"{name!r} is missing")
-        array = self.arrays[name]
-        if not isinstance(array, np.ndarray) or array.dtype.kind not in types or array.ndim != axes:
-            raise self.error(f"{name!r} is not an array of the right type and shape")
+        Raises
+        ------
+        FileError
+            When the file cannot be written; one that was there is as it was.
+        """
+        writer = Writer()
+        writer.save(path, type(self).__name__, self._content(writer))
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Return what `save` wrote.
+
+        Raises
+        ------
+        FileError
+            When there is no such file, it is damaged or tampered with, or holds something else.
+        """
+        with opened_store(path) as reader:
+            if reader.kind != cls.__name__:
+                raise FileError(
+                    f"it holds {with_article(reader.kind[:60])}, not {cls._what}; eigentree.load loads it"
+                )
+            return cls._read(reader, reader.content)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return all there is as plain arrays by name, as in a file; `from_arrays` gives the same back."""
+        writer = Writer()
+        content = self._content(writer)
+        documents = {"columns": content.pop("columns"), "content": content}
+        texts = {name: np.frombuffer(written(each).encode(), np.uint8) for name, each in documents.items()}
+        return texts | writer.arrays
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:
+        """Return what these are the `arrays` of.
+
+        Raises
+        ------
+        DataError
+            When an array is missing or does not fit the others.
+        """
+        given = GivenArrays(a_mapping("arrays", arrays, f"those of {cls.__name__}.arrays()", DataError))
+        try:
+            columns, content = (given.document(name) for name in ("columns", "content"))
+            return cls._read(Reader(given, cls.__name__, content), {**content, "columns": columns})
+        except EigentreeError as error:
+            raise DataError(f"these arrays are no {cls._what}: {error}") from None
+
+
+class GivenArrays(Archive):
+    """Arrays of the user's in place of those of a file."""
+
+    def __init__(self, arrays: Mapping[str, Any]) -> None:
+        self.arrays = arrays
+
+    def document(self, name: str) -> Any:
+        """Return the plain values of a JSON text in an array of bytes."""
+        found = parsed(
+            bytes(self.take(name, ("U8",), getattr(self.arrays.get(name), "shape", ()))).decode("ascii", "replace")
+        )
+        return Section(found, repr(name), tuple(found) if isinstance(found, dict) else ()).content
+
+    def take(self, name: str, kinds: Sequence[str], shape: tuple[int, ...]) -> NDArray[Any]:
+        """Return a read-only copy of an array of one of some types and a shape."""
+        array = self.arrays.get(name)
+        if not isinstance(array, np.ndarray):
+            raise FileError(f"{name!r} is missing, or no array")
+        if array.dtype not in [np.dtype(TYPES[kind]) for kind in kinds] or array.shape != shape:
+            raise FileError(f"{name!r} is not an array of the right type and shape")
         # What the caller does with the array later is no matter.
         copy = np.array(array)
         copy.flags.writeable = False
         return copy
-
-    def columns(self) -> Columns:
-        """Return the columns that were counted."""
-        try:
-            return columns_of(json.loads(bytes(self.one("columns", "u"))))
-        except (FileError, UnicodeDecodeError, json.JSONDecodeError, RecursionError):
-            raise self.error("'columns' does not describe any") from None
-
-
-def columns_array(columns: Columns) -> NDArray[Any]:
-    """Return columns as an array of bytes, from which `GivenArrays.columns` makes the same."""
-    return np.frombuffer(json.dumps(columns_content(columns)).encode(), np.uint8)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
     from eigentree.data.tables.rows import Rows
     from eigentree.graphs.graph import LatentGraph
 
-__all__ = ["Accumulator", "Counts", "MomentSource", "Tally", "weighted_chunks"]
+__all__ = ["Accumulator", "Counts", "MomentSource", "weighted_chunks"]
 
 SHARED_FROM = 300_000
 """Rows times groups from which starting threads pays."""
@@ -63,6 +62,19 @@ class Counts(Additive):
     groups : sequence of sequence of str
         The groups to count. Tables of their subsets come for free.
 
+    Attributes
+    ----------
+    columns : Columns
+    layout : CountLayout
+    dense : array
+        The tables that are kept as arrays, end to end.
+    sparse : dict of int to JointTable
+        The others, by the number of their group.
+    residual : array or None
+        The rows that a covered group has and its holder has not; None where no row had a missing cell.
+    rows : float
+        How many rows were counted, or the sum of their weights.
+
     Examples
     --------
     >>> from eigentree.graphs.zoo import mixture
@@ -75,7 +87,10 @@ class Counts(Additive):
 
     columns: Columns
     layout: CountLayout
-    tally: Tally
+    dense: NDArray[Any]
+    sparse: dict[int, JointTable]
+    residual: NDArray[Any] | None
+    rows: float
 
     def __init__(self, graph: LatentGraph, groups: Sequence[Sequence[str]]) -> None:
         check_graph(graph)
@@ -85,21 +100,28 @@ class Counts(Additive):
             if not wanted[-1]:
                 raise DataError("a group to count has each variable once and at least one, not []")
         # Kept on the graph: however often a structure is counted, its groups are laid out once.
-        self._fill(Columns.of(graph), graph.derived(_layout, tuple(wanted)), None)
+        layout = graph.derived(_layout, tuple(wanted))
+        self.__dict__.update(vars(Counts.laid_out(Columns.of(graph), layout)))
 
     @classmethod
-    def laid_out(cls, columns: Columns, layout: CountLayout, tally: Tally | None = None) -> Counts:
-        """Return counts of the groups of a layout, without any row unless a tally is given."""
+    def laid_out(
+        cls,
+        columns: Columns,
+        layout: CountLayout,
+        dense: NDArray[Any] | None = None,
+        sparse: dict[int, JointTable] | None = None,
+        residual: NDArray[Any] | None = None,
+        rows: float = 0,
+    ) -> Counts:
+        """Return counts of the groups of a layout, without any row unless their tables are given."""
+        dense = np.zeros(int(layout.table_start[-1]), np.int64) if dense is None else dense
+        dense.flags.writeable = False
+        sparse = layout.empty_sparse() if sparse is None else sparse
         made = object.__new__(cls)
-        made._fill(columns, layout, tally)
-        return made
-
-    def _fill(self, columns: Columns, layout: CountLayout, tally: Tally | None) -> None:
-        nothing = np.zeros(int(layout.table_start[-1]), np.int64)
-        self.__dict__.update(
-            columns=columns, layout=layout, tally=tally or Tally(nothing, layout.empty_sparse(), None, 0)
+        made.__dict__.update(
+            columns=columns, layout=layout, dense=dense, sparse=sparse, residual=residual, rows=rows
         )
-        self.tally.dense.flags.writeable = False
+        return made
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"Counts never change: {name!r} cannot be set")
@@ -108,11 +130,6 @@ class Counts(Additive):
     def groups(self) -> tuple[tuple[int, ...], ...]:
         """The columns of each group that is counted."""
         return self.layout.groups
-
-    @property
-    def rows(self) -> float:
-        """How many rows were counted, or the sum of their weights."""
-        return self.tally.rows
 
     def empty(self) -> Counts:
         """Return counts of the same groups without any row."""
@@ -136,33 +153,48 @@ class Counts(Additive):
         total = Accumulator(self.layout)
         for codes, weights in chunks:
             total.add(codes, weights)
-        added = Counts.laid_out(self.columns, self.layout, total.tally())
+        added = total.counts(self.columns)
         return self + added if self.rows else added
 
     def _combined(self, other: Counts, sign: int) -> Counts:
         if self.groups != other.groups or self.columns != other.columns:
             raise DataError(_not_the_same(self.columns, other.columns))
-        tally = self.tally.plus(other.tally, sign)
+        residual = self.residual
+        if other.residual is not None:
+            residual = sign * other.residual if residual is None else residual + sign * other.residual
+        found = Counts.laid_out(
+            self.columns,
+            self.layout,
+            self.dense + other.dense if sign > 0 else self.dense - other.dense,
+            {g: table.plus(other.sparse[g], sign) for g, table in self.sparse.items()},
+            residual,
+            total_rows(self.rows, other.rows, sign),
+        )
         if sign < 0:
-            require_added(tally.arrays(), self.rows, other.rows)
-        return Counts.laid_out(self.columns, self.layout, tally)
+            require_added(found.arrays(), self.rows, other.rows)
+        return found
+
+    def arrays(self) -> list[NDArray[Any]]:
+        """Return all arrays of counts."""
+        residual = [] if self.residual is None else [self.residual]
+        return [self.dense, *residual, *(table.values for table in self.sparse.values())]
 
     def _table(self, g: int) -> JointTable:
         """Return the table of one counted group."""
-        if g in self.tally.sparse:
-            return self.tally.sparse[g]
-        return JointTable(self.groups[g], self.layout.shapes[g], None, self.tally.dense[self.layout.part(g)])
+        if g in self.sparse:
+            return self.sparse[g]
+        return JointTable(self.groups[g], self.layout.shapes[g], None, self.dense[self.layout.part(g)])
 
     def find(self, columns: Sequence[int]) -> JointTable:
         """Return the counts of some columns, from the smallest counted group that has them all."""
         if not len(columns):
             raise DataError("name at least one variable, whose counts are wanted")
         covered = self.layout.covered.get(tuple(sorted(columns)))
-        if self.tally.residual is None or covered is None:
+        if self.residual is None or covered is None:
             return self._table(self._holder(tuple(columns))).marginal(columns)
         # The residual is what its own holder lacks, which need not be the smallest.
         table = self._table(self._holder(covered.holder)).marginal(columns)
-        rest = JointTable(tuple(sorted(columns)), covered.shape, None, self.tally.residual[covered.part])
+        rest = JointTable(tuple(sorted(columns)), covered.shape, None, self.residual[covered.part])
         return table.plus(rest.marginal(columns), 1)
 
     def _holder(self, columns: tuple[int, ...]) -> int:
@@ -210,13 +242,12 @@ class Counts(Additive):
         shape = states if features is None else features.widths[list(groups[0])]
         sums, totals = np.zeros((len(groups), *shape)), np.zeros(len(groups))
         alone = set(range(len(groups)))
-        residual = self.tally.residual
-        arrays, rests = self.layout.holders(tuple(groups), residual is not None)
+        arrays, rests = self.layout.holders(tuple(groups), self.residual is not None)
         for held in arrays:
-            held.sum_up(self.tally.dense, features, sums, totals)
+            held.sum_up(self.dense, features, sums, totals)
             alone.difference_update(held.members)
         for held in rests:
-            held.sum_up(np.asarray(residual), features, sums, totals)
+            held.sum_up(np.asarray(self.residual), features, sums, totals)
         for k in alone:
             table = self.find(groups[k])
             totals[k] = table.total
@@ -269,55 +300,11 @@ def _not_the_same(one: Columns, other: Columns) -> str:
     return "counts add up only when they count the same groups of the same variables"
 
 
-@dataclass(frozen=True, eq=False)
-class Tally:
-    """What was counted so far of the groups of a layout.
-
-    Attributes
-    ----------
-    dense : array
-        The tables that are kept as arrays, end to end.
-    sparse : dict of int to JointTable
-        The others, by the number of their group.
-    residual : array or None
-        The rows that a covered group has and its holder has not; None where no row had a missing cell.
-    rows : float
-        How many rows, or the sum of their weights.
-    """
-
-    dense: NDArray[Any]
-    sparse: dict[int, JointTable]
-    residual: NDArray[Any] | None
-    rows: float
-
-    def plus(self, other: Tally, sign: int) -> Tally:
-        """Return the sum (sign 1) or the difference (sign -1) of two tallies of the same layout."""
-        residual = self.residual
-        if other.residual is not None:
-            residual = sign * other.residual if residual is None else residual + sign * other.residual
-        return Tally(
-            self.dense + other.dense if sign > 0 else self.dense - other.dense,
-            {g: table.plus(other.sparse[g], sign) for g, table in self.sparse.items()},
-            residual,
-            total_rows(self.rows, other.rows, sign),
-        )
-
-    def arrays(self) -> list[NDArray[Any]]:
-        """Return all arrays of counts."""
-        residual = [] if self.residual is None else [self.residual]
-        return [self.dense, *residual, *(table.values for table in self.sparse.values())]
-
-
 class Accumulator:
     """Counts while they are being made, chunk by chunk of codes.
 
-    Parameters
-    ----------
-    layout : CountLayout
-    threads : int, optional
-        How many threads share the groups; as many as numba may use by default.
-    shared_from, merged_from : int
-        Rows times groups from which threads share the work, and rows after which groups are counted together.
+    Threads, as many as numba may use by default, share the groups from `shared_from` rows times groups on; after
+    `merged_from` rows, groups are counted together.
     """
 
     def __init__(
@@ -447,7 +434,7 @@ class Accumulator:
         if len(parts) == MOST_PARTS:
             parts[:] = [_merged(parts)]
 
-    def tally(self) -> Tally:
+    def counts(self, columns: Columns) -> Counts:
         """Return what was counted; nothing can be added any more."""
         self._wait()
         if self.pool is not None:
@@ -460,7 +447,7 @@ class Accumulator:
         for g, parts in self.parts.items():
             if parts:
                 sparse[g] = JointTable(self.empty[g].columns, self.empty[g].shape, *_merged(parts))
-        return Tally(dense, sparse, self.residual, self.rows)
+        return Counts.laid_out(columns, self.layout, dense, sparse, self.residual, self.rows)
 
 
 def _merged(parts: Sequence[tuple[Integers, NDArray[Any]]]) -> tuple[Integers, NDArray[Any]]:

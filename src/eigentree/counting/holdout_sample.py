@@ -105,13 +105,8 @@ class RowSample:
         """Return the rows of one fold and how often each is in it.
 
         Rows that occur once are dealt out in turn, for folds of equal size. The copies of others are dealt out at
-        random, as if each were a row of its own: in turn, all folds would look alike, and nothing overfits.
-
-        Parameters
-        ----------
-        number, folds : int
-        share : float
-            How much of the sample is dealt out to the folds at all; the rest is in none.
+        random, as if each were a row of its own: in turn, all folds would look alike, and nothing overfits. Only a
+        `share` of the sample is dealt out to the folds at all.
         """
         whole = np.floor(self.weights).astype(np.int64)
         random = np.random.default_rng(self.hashes[:4])

@@ -101,11 +101,8 @@ class JointTable:
     def expectation(self, parts: Sequence[tuple[Sequence[int], Floats]]) -> Floats:
         """Return the sum over cells of count · product of features, shape (features of each part…).
 
-        Parameters
-        ----------
-        parts : sequence of (columns, matrix)
-            Disjoint groups that together are all columns of the table, each with the features of its joint codes,
-            shape (joint states, features).
+        Parts are disjoint groups of columns that together are all of the table's, each with the features of its
+        joint codes, shape (joint states, features).
         """
         if self.keys is None:
             order = [self.columns.index(column) for columns, _ in parts for column in columns]

@@ -10,35 +10,38 @@ import numpy as np
 
 from eigentree.core.counting.group_counting import add_common_bits, count_pairs
 from eigentree.counting.additive import (
+    COUNTED,
     ROUNDING,
-    Additive,
-    GivenArrays,
-    columns_array,
+    StoredCounts,
     require_added,
+    stored_rows,
     total_rows,
 )
 from eigentree.counting.counts import weighted_chunks
 from eigentree.counting.mutual_information import mutual_information, tree_distances
-from eigentree.data.streams.encoded_stream import Encoded, any_rows
-from eigentree.data.streams.stream_schema import any_rows_and_columns
+from eigentree.data.streams.encoded_stream import Encoded, any_rows, any_rows_and_columns
+from eigentree.data.tables.columns import columns_content, columns_of
 from eigentree.data.tables.rows import Rows, rows_at_a_time
 from eigentree.data.tables.state_rules import ReadOptions
 from eigentree.data.tables.weights import MOST_WEIGHT, warn_of_few
-from eigentree.errors import DataError
+from eigentree.errors import DataError, FileError
+from eigentree.io.documents import Section, plain
 from eigentree.messages import renamed_arguments
 from eigentree.validation import check_cells, our_arithmetic
 
 if TYPE_CHECKING:
-    import os
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
     from eigentree.arrays import Booleans, Codes, Floats, Integers
     from eigentree.data.tables.columns import Columns
     from eigentree.data.tables.state_rules import Categories, NumericRule, UnknownRule
+    from eigentree.io.stores import Reader, Writer
 
-__all__ = ["PairCounts"]
+__all__ = ["KIND", "PairCounts", "read_pairs"]
+
+KIND = "PairCounts"
 
 MOST_NARROW, MOST_NARROW_ONES = 6, 12
 """States of a column up to which a product of matrices counts faster than a loop over rows, measured: of rows with
@@ -52,7 +55,7 @@ BLOCK = 1024
 
 
 @dataclass(frozen=True, eq=False)
-class PairCounts(Additive):
+class PairCounts(StoredCounts):
     """Additive joint counts of all pairs of columns; a row counts for a pair where it has both cells.
 
     Attributes
@@ -80,6 +83,8 @@ class PairCounts(Additive):
     rows: float
     complete: Booleans
     matrix: NDArray[Any]
+
+    _what = "pair counts"
 
     def __post_init__(self) -> None:
         self.matrix.flags.writeable = False
@@ -206,12 +211,8 @@ class PairCounts(Additive):
     def tables(self, first: Sequence[int] | Integers, second: Sequence[int] | Integers) -> Floats:
         """Return the counts of each of some columns with each of others, shape (states, states, first, second).
 
-        Columns stand last, so that sums over the few states of many columns are fast.
-
-        Parameters
-        ----------
-        first, second : sequence of int
-            Places of columns; those of each have equally many states.
+        The columns of either have equally many states. They stand last, so that sums over the few states of many
+        columns are fast.
         """
         ones, others = np.asarray(first), np.asarray(second)
         shape = self.columns.states[ones[0]], self.columns.states[others[0]]
@@ -239,61 +240,14 @@ class PairCounts(Additive):
         table = self.tables(places[:1], places[1:])[:, :, 0, 0]
         return np.asarray(table if self.matrix.dtype.kind == "f" else table.astype(np.int64))
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return all there is as plain arrays by name, from which `from_arrays` makes the same counts."""
-        return {
-            "columns": columns_array(self.columns),
-            "rows": np.array(self.rows),
-            "complete": self.complete,
-            "matrix": self.matrix,
-        }
+    def _content(self, writer: Writer) -> dict[str, Any]:
+        writer.array("complete", self.complete.astype(np.uint8))
+        writer.array("matrix", self.matrix if self.matrix.dtype.kind == "f" else self.matrix.astype(np.int64))
+        return {"columns": columns_content(self.columns), "rows": plain(self.rows, "the number of rows")}
 
     @classmethod
-    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> PairCounts:
-        """Return the counts whose `arrays` these are.
-
-        Raises
-        ------
-        DataError
-            When an array is missing or does not fit the others.
-        """
-        given = GivenArrays.of(arrays, "pair counts", "PairCounts")
-        columns = given.columns()
-        rows = given.one("rows", "iuf", 0).item()
-        complete, matrix = given.one("complete", "b"), given.one("matrix", "if", 2)
-        fits = complete.shape == (len(columns.names),)
-        size = int(_kept(columns, complete).sum()) if fits else -1
-        most = rows * (1 + ROUNDING) + ROUNDING
-        fits = fits and matrix.shape == (size, size) and 0 <= rows <= MOST_WEIGHT
-        fits = fits and bool((matrix <= most).all() and (matrix == matrix.T).all())
-        if not fits or ((found := cls(columns, rows, complete, matrix))._every_state < -ROUNDING).any():
-            raise given.error("their lengths or numbers do not fit their columns")
-        return found if matrix.dtype.kind == "f" else cls(columns, rows, complete, matrix.astype(_count_type(rows)))
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the counts into a file (safetensors), whole or not at all; `load` gives them back, bit by bit.
-
-        Raises
-        ------
-        FileError
-            When the file cannot be written; one that was there is as it was.
-        """
-        from eigentree.counting.stored_pairs import save_pairs
-
-        save_pairs(self, path)
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> PairCounts:
-        """Return the counts that `save` wrote.
-
-        Raises
-        ------
-        FileError
-            When there is no such file, it is damaged or tampered with, or holds something else.
-        """
-        from eigentree.counting.stored_pairs import load_pairs
-
-        return load_pairs(path)
+    def _read(cls, reader: Reader, content: Any) -> PairCounts:
+        return read_pairs(reader, content)
 
     @property
     def _every_state(self) -> NDArray[Any]:
@@ -328,6 +282,21 @@ class PairCounts(Additive):
             rest[last] = self.rows - matrix.diagonal()[start[column] : last].sum()
             matrix[last], matrix[:, last] = rest, rest
         return matrix
+
+
+def read_pairs(reader: Reader, content: Any) -> PairCounts:
+    """Return the pair counts of a document and the arrays of the file; raise `FileError` where they are none."""
+    entry = Section(content, "pair counts", ("columns", "rows"))
+    columns, rows = columns_of(entry["columns"]), stored_rows(entry)
+    complete = reader.array("complete", ("U8",), len(columns.names)).astype(np.bool_)
+    size = int(_kept(columns, complete).sum())
+    matrix = reader.array("matrix", COUNTED, size, size)
+    fits = rows <= MOST_WEIGHT and (matrix <= rows * (1 + ROUNDING) + ROUNDING).all() and (matrix == matrix.T).all()
+    whole = matrix if matrix.dtype.kind == "f" else matrix.astype(_count_type(rows))
+    found = PairCounts(columns, rows, complete, whole)
+    if not fits or (found._every_state < -ROUNDING).any():
+        raise FileError("these are no pair counts: their numbers do not fit their rows")
+    return found
 
 
 def _kept(columns: Columns, complete: Booleans) -> Integers:

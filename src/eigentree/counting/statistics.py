@@ -3,29 +3,30 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from eigentree.counting.additive import ROUNDING, Additive, GivenArrays, columns_array
+from eigentree.counting.additive import COUNTED, ROUNDING, StoredCounts, stored_rows
 from eigentree.counting.count_layout import CountLayout
-from eigentree.counting.counts import Counts, Tally, weighted_chunks
-from eigentree.counting.holdout_sample import RowSample
-from eigentree.counting.joint_table import JointTable
+from eigentree.counting.counts import Counts, weighted_chunks
+from eigentree.counting.holdout_sample import EVERY_HASH, SAMPLE_ROWS, RowSample
 from eigentree.counting.structure_and_schema import resolved
 from eigentree.data.streams.encoded_stream import Encoded, any_rows
+from eigentree.data.tables.columns import columns_content, columns_of
 from eigentree.data.tables.state_rules import ReadOptions
 from eigentree.data.tables.weights import MOST_WEIGHT, warn_of_few
-from eigentree.errors import DataError, quoted
+from eigentree.errors import DataError, FileError, quoted
+from eigentree.io.documents import Section, plain
 from eigentree.messages import renamed_arguments
 from eigentree.planning.view_plan import ViewPlan
 from eigentree.planning.view_search import PlanOptions
 from eigentree.validation import our_arithmetic
 
 if TYPE_CHECKING:
-    import os
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -34,12 +35,17 @@ if TYPE_CHECKING:
     from eigentree.data.tables.state_rules import Categories, NumericRule, UnknownRule
     from eigentree.graphs.graph import LatentGraph
     from eigentree.graphs.templates import Template
+    from eigentree.io.stores import Reader, Writer
 
-__all__ = ["Statistics", "check_counts"]
+__all__ = ["KIND", "Statistics", "check_counts", "read_statistics", "statistics_content"]
+
+KIND = "Statistics"
+
+RESIDUAL = "holes"  # the name of this entry in files
 
 
 @dataclass(frozen=True, eq=False)
-class Statistics(Additive):
+class Statistics(StoredCounts):
     """Joint counts of the columns that a plan needs, and the sample of rows on which the shrinkage is chosen.
 
     Statistics of two sets of rows add up to those of all rows, and what was added can be subtracted again.
@@ -67,6 +73,8 @@ class Statistics(Additive):
 
     counts: Counts
     sample: RowSample
+
+    _what = "statistics"
 
     @classmethod
     @renamed_arguments(unknown="handle_unknown")
@@ -161,126 +169,114 @@ class Statistics(Additive):
         groups, columns = len(self.counts.groups), len(self.columns.names)
         return f"<Statistics of {self.rows:,g} rows: {groups} groups of {columns} columns>"
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the statistics into a file (safetensors), whole or not at all; `load` gives them back, bit by bit.
-
-        Raises
-        ------
-        FileError
-            When the file cannot be written; one that was there is as it was.
-        """
-        from eigentree.counting.stored_statistics import save_statistics
-
-        save_statistics(self, path)
+    def _content(self, writer: Writer) -> dict[str, Any]:
+        return statistics_content(writer, self)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Statistics:
-        """Return the statistics that `save` wrote.
-
-        Raises
-        ------
-        FileError
-            When there is no such file, it is damaged or tampered with, or holds something else.
-        """
-        from eigentree.counting.stored_statistics import load_statistics
-
-        return load_statistics(path)
-
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return all there is as plain arrays by name, from which `from_arrays` makes the same statistics."""
-        counts, sample = self.counts, self.sample
-        layout, tally = counts.layout, counts.tally
-        groups = [*layout.groups, *layout.covered]
-        found: dict[str, NDArray[Any]] = {
-            "columns": columns_array(self.columns),
-            "group_sizes": np.array([len(group) for group in groups]),
-            "group_columns": np.array([column for group in groups for column in group]),
-            "rows": np.array(tally.rows),
-            "dense": tally.dense,
-            "sample_hashes": sample.hashes,
-            "sample_codes": sample.codes,
-            "sample_weights": sample.weights,
-            "sample_known_to": np.array([sample.known_to >= 0, max(sample.known_to, 0)], np.uint64),
-        }
-        if tally.residual is not None:
-            found["residual"] = tally.residual
-        for g, table in tally.sparse.items():
-            assert table.keys is not None
-            found[f"keys_{g}"], found[f"values_{g}"] = table.keys, table.values
-        return found
-
-    @classmethod
-    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Statistics:
-        """Return the statistics whose `arrays` these are.
-
-        Raises
-        ------
-        DataError
-            When an array is missing or does not fit the others.
-        """
-        given = GivenArrays.of(arrays, "statistics", "Statistics")
-        columns = given.columns()
-        layout = CountLayout.of(_given_groups(given, len(columns.names)), columns.states)
-        rows = given.one("rows", "iuf", 0).item()
-        sparse = {
-            g: JointTable(table.columns, table.shape, given.one(f"keys_{g}", "i"), given.one(f"values_{g}", "if"))
-            for g, table in layout.empty_sparse().items()
-        }
-        residual = given.one("residual", "if") if "residual" in arrays else None
-        tally = Tally(given.one("dense", "if"), sparse, residual, rows)
-        known_to = given.one("sample_known_to", "u").tolist()
-        if len(known_to) != 2:
-            raise given.error("it is unknown how far their sample of rows goes")
-        hashes, codes = given.one("sample_hashes", "u"), given.one("sample_codes", "u", 2)
-        weights = given.one("sample_weights", "if")
-        sample = RowSample(hashes, codes, weights, known_to[1] if known_to[0] else -1)
-        if not _fitting(layout, tally, sample, columns.states):
-            raise given.error("their lengths or numbers do not fit their columns")
-        return cls(Counts.laid_out(columns, layout, tally), sample)
+    def _read(cls, reader: Reader, content: Any) -> Statistics:
+        return read_statistics(reader, content)
 
 
 def _counted(rows: Encoded, empty: Statistics) -> Statistics:
     return empty.count(rows.chunks())
 
 
-def _given_groups(given: GivenArrays, columns: int) -> list[tuple[int, ...]]:
-    """Return the groups that were counted, once their columns are there."""
-    sizes, members = given.one("group_sizes", "iu"), given.one("group_columns", "iu").tolist()
-    if (sizes < 1).any() or sum(sizes.tolist()) != len(members):
-        raise given.error("the sizes of their groups do not fit")
-    groups = [tuple(members[end - size : end]) for size, end in zip(sizes, np.cumsum(sizes), strict=True)]
-    if not all(group[0] >= 0 and group[-1] < columns and _rising(group) for group in groups):
-        raise given.error("their groups are of columns that they do not have")
-    return groups
+def _checked_layout(groups: Sequence[Any], columns: Columns) -> CountLayout:
+    """Return the layout of groups that were counted; raise `FileError` unless their columns are there, in order."""
+    for group in groups:
+        if type(group) is not list or not group or not all(type(column) is int for column in group):
+            raise FileError("a group of columns is a list of them")
+        if any(a >= b for a, b in pairwise(group)):
+            raise FileError("a group of columns has each once, in order")
+        if group[0] < 0 or group[-1] >= len(columns.names):
+            raise FileError("their groups are of columns that they do not have")
+    found = list(map(tuple, groups))
+    if not found or len(set(found)) < len(found):
+        raise FileError("groups of columns are at least one, and each is there once")
+    return CountLayout.of(found, columns.states)
 
 
-def _rising(numbers: Any) -> bool:
-    array = np.asarray(numbers)
+def _rising(array: NDArray[Any]) -> bool:
     return bool((array[1:] > array[:-1]).all())
 
 
-def _fitting(layout: CountLayout, tally: Tally, sample: RowSample, states: tuple[int, ...]) -> bool:
-    """Return whether a tally and a sample are such as rows of some columns leave in a layout."""
-    parts = [*tally.arrays(), sample.weights]
+def _fitting(statistics: Statistics) -> Statistics:
+    """Return statistics; raise `FileError` unless they are such as rows leave."""
+    counts, sample = statistics.counts, statistics.sample
+    if not _rising(sample.hashes) or (len(sample.hashes) and int(sample.hashes[-1]) > sample.known_to):
+        raise FileError("the hashes of the row sample are not in order")
     # No cell counts more than all rows; weights may be rounded.
-    most = tally.rows * (1 + ROUNDING) + ROUNDING
-    return (
-        0 <= tally.rows <= MOST_WEIGHT
-        and all(bool(((part >= -ROUNDING) & (part <= most)).all()) for part in parts)
-        and len(tally.dense) == layout.table_start[-1]
-        and (tally.residual is None or len(tally.residual) == layout.residual_size)
+    most = counts.rows * (1 + ROUNDING) + ROUNDING
+    states = np.array(counts.columns.states)
+    fits = (
+        0 <= counts.rows <= MOST_WEIGHT
+        and all(bool(((part >= -ROUNDING) & (part <= most)).all()) for part in (*counts.arrays(), sample.weights))
+        and len(counts.dense) == counts.layout.table_start[-1]
+        and (counts.residual is None or len(counts.residual) == counts.layout.residual_size)
         and sample.codes.shape == (len(sample.hashes), len(states))
         and len(sample.weights) == len(sample.hashes)
-        and _rising(sample.hashes)
-        and bool((sample.codes <= np.array(states)).all())
+        and bool((sample.weights > 0).all() and (sample.codes <= states).all())
         and all(
             table.keys is not None
             and len(table.keys) == len(table.values)
             and _rising(table.keys)
             and bool(((table.keys >= 0) & (table.keys < math.prod(table.shape))).all())
-            for table in tally.sparse.values()
+            for table in counts.sparse.values()
         )
     )
+    if not fits:
+        raise FileError("their lengths or numbers do not fit their columns")
+    return statistics
+
+
+def statistics_content(writer: Writer, statistics: Statistics) -> dict[str, Any]:
+    """Return the document of statistics, after putting their arrays into the file."""
+    counts, sample = statistics.counts, statistics.sample
+    sparse = [counts.sparse[g] for g in sorted(counts.sparse)]
+    writer.array("dense", counts.dense)
+    if counts.residual is not None:
+        writer.array("residual", counts.residual)
+    if sparse:
+        writer.array("keys", np.concatenate([table.keys for table in sparse if table.keys is not None]))
+        writer.array("values", np.concatenate([table.values for table in sparse]))
+    for name in ("hashes", "codes", "weights"):
+        writer.array(f"sample_{name}", getattr(sample, name))
+    return {
+        "columns": columns_content(statistics.columns),
+        "groups": [list(group) for group in (*counts.layout.groups, *counts.layout.covered)],
+        "rows": plain(counts.rows, "the number of rows"),
+        RESIDUAL: counts.residual is not None,
+        "sparse": [len(table.values) for table in sparse],
+        "sample": len(sample.hashes),
+        "known_to": sample.known_to,
+    }
+
+
+def read_statistics(reader: Reader, content: Any) -> Statistics:
+    """Return the statistics of a document and the arrays of the file; raise `FileError` where they are none."""
+    entries = ("columns", "groups", "rows", RESIDUAL, "sparse", "sample", "known_to")
+    entry = Section(content, "statistics", entries)
+    columns = columns_of(entry["columns"])
+    layout = _checked_layout(entry.items("groups"), columns)
+    rows = stored_rows(entry)
+    dense = reader.array("dense", COUNTED, int(layout.table_start[-1]))
+    residual = reader.array("residual", COUNTED, layout.residual_size) if entry.flag(RESIDUAL) else None
+    sizes, sparse = entry.wholes("sparse"), layout.empty_sparse()
+    if len(sizes) != len(sparse):
+        raise FileError("there is not one sparse table per large group")
+    if sparse:
+        keys, values = reader.array("keys", ("I64",), sum(sizes)), reader.array("values", COUNTED, sum(sizes))
+        for (start, stop), g in zip(pairwise(accumulate(sizes, initial=0)), sparse, strict=True):
+            sparse[g] = replace(sparse[g], keys=keys[start:stop], values=values[start:stop])
+    size = entry.whole("sample", 0, SAMPLE_ROWS)
+    kind = f"U{8 * columns.code_type.itemsize}" if size else "U8"
+    sample = RowSample(
+        reader.array("sample_hashes", ("U64",), size),
+        reader.array("sample_codes", (kind,), size, len(columns.names)),
+        reader.array("sample_weights", COUNTED, size),
+        entry.whole("known_to", -1, EVERY_HASH),
+    )
+    return _fitting(Statistics(Counts.laid_out(columns, layout, dense, sparse, residual, rows), sample))
 
 
 def check_counts(plan: ViewPlan, counts: Counts) -> None:

@@ -6,9 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, get_args
 
 from eigentree.counting.pair_counts import PairCounts
-from eigentree.data.streams.encoded_stream import Encoded
+from eigentree.data.streams.encoded_stream import Encoded, StreamSchema, any_rows_and_columns
 from eigentree.data.streams.sources import is_stream
-from eigentree.data.streams.stream_schema import StreamSchema, any_rows_and_columns
 from eigentree.data.tables.columns import Columns
 from eigentree.data.tables.rows import Rows
 from eigentree.data.tables.state_rules import DEFAULT_OPTIONS, ReadOptions

@@ -11,8 +11,7 @@ import numpy as np
 
 from eigentree.counting.pair_counts import PairCounts
 from eigentree.counting.structure_and_schema import resolved
-from eigentree.data.streams.encoded_stream import Encoded
-from eigentree.data.streams.stream_schema import any_rows_and_columns
+from eigentree.data.streams.encoded_stream import Encoded, any_rows_and_columns
 from eigentree.data.tables.rows import Rows
 from eigentree.data.tables.state_rules import ReadOptions
 from eigentree.em.em_report import StartReport

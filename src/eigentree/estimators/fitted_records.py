@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from eigentree.counting.statistics import check_counts
-from eigentree.counting.stored_statistics import read_statistics, statistics_content
-from eigentree.data.sequences.sequence_forms import FORM
-from eigentree.data.stored_columns import columns_content, columns_of
+from eigentree.counting.statistics import check_counts, read_statistics, statistics_content
+from eigentree.data.sequences.steps import FORM
+from eigentree.data.tables.columns import columns_content, columns_of
 from eigentree.em.stored_learning import LEARNER, SEARCH, START
 from eigentree.errors import FileError
 from eigentree.inference.stored_chain import chain_content, read_chain

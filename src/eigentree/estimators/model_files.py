@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from eigentree.counting.stored_pairs import KIND as PAIRS
-from eigentree.counting.stored_pairs import read_pairs
-from eigentree.counting.stored_statistics import KIND as STATISTICS
-from eigentree.counting.stored_statistics import read_statistics
-from eigentree.data.stored_columns import checked_columns, columns_content, columns_of
+from eigentree.counting.pair_counts import KIND as PAIRS
+from eigentree.counting.pair_counts import read_pairs
+from eigentree.counting.statistics import KIND as STATISTICS
+from eigentree.counting.statistics import read_statistics
+from eigentree.data.tables.columns import checked_columns, columns_content, columns_of
 from eigentree.errors import FileError
 from eigentree.estimators.classification.class_column import ClassColumn
 from eigentree.estimators.classification.classifier import JunctionTreeClassifier

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from eigentree.counting.structure_and_schema import resolved
-from eigentree.data.streams.encoded_stream import Encoded, StreamedRows
+from eigentree.data.streams.encoded_stream import Encoded, Spool, StreamedRows
 from eigentree.data.streams.sources import is_stream
-from eigentree.data.streams.spool import Spool
 from eigentree.data.tables.state_rules import ReadOptions
 from eigentree.data.tables.weights import NO_WEIGHT
 from eigentree.em.optimize.stopping import has_converged

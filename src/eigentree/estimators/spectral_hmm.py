@@ -6,9 +6,8 @@ import math
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self
 
 from eigentree.counting.window_counts import SequenceStatistics, check_plan
-from eigentree.data.sequences.sequence_codes import Sequences
-from eigentree.data.sequences.sequence_forms import SequenceForm
-from eigentree.data.sequences.sequence_restore import per_step
+from eigentree.data.sequences.sequence_codes import Sequences, per_step
+from eigentree.data.sequences.steps import SequenceForm
 from eigentree.data.tables.state_rules import ReadOptions, check_rules
 from eigentree.data.tables.weights import check_total, checked_weights, warn_of_few
 from eigentree.errors import DataError, GraphError, quoted

@@ -12,8 +12,7 @@ from eigentree.counting.holdout_sample import RowSample
 from eigentree.counting.pair_counts import PairCounts
 from eigentree.counting.statistics import Statistics, check_counts
 from eigentree.counting.structure_and_schema import graph_over, resolved
-from eigentree.data.streams.encoded_stream import any_rows
-from eigentree.data.streams.stream_schema import any_rows_and_columns
+from eigentree.data.streams.encoded_stream import any_rows, any_rows_and_columns
 from eigentree.data.tables.columns import Columns
 from eigentree.data.tables.state_rules import ReadOptions, check_rules
 from eigentree.data.tables.weights import positive_weights, warn_of_few

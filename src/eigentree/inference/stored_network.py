@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from eigentree.data.stored_columns import checked_columns, columns_content
+from eigentree.data.tables.columns import checked_columns, columns_content
 from eigentree.graphs.elimination import check_families
 from eigentree.inference.networks.network import LatentNetwork
 from eigentree.inference.stored_tree import read_tree, tree_content

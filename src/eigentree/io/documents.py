@@ -143,16 +143,7 @@ def texts(content: Any, what: str) -> tuple[str, ...]:
 
 
 class Section:
-    """One JSON object of a document, whose entries are known and are read by type.
-
-    Parameters
-    ----------
-    content : object
-    where : str
-        What messages call it.
-    required : sequence of str
-    optional : sequence of str
-    """
+    """One JSON object of a document, called `where` in messages, whose entries are known and are read by type."""
 
     def __init__(self, content: Any, where: str, required: Sequence[str], optional: Sequence[str] = ()) -> None:
         if not isinstance(content, dict):

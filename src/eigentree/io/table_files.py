@@ -10,24 +10,19 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 
 from eigentree.errors import DataError, FileError
-from eigentree.io.byte_files import ENDINGS, PIPE, named_format, write_bytes
+from eigentree.io.byte_files import ENDINGS, PIPE, named_format, needs_arrow, write_bytes
 from eigentree.io.text_files import is_formula
 from eigentree.messages import notice
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
 __all__ = ["write_table"]
 
 ROWS_AT_A_TIME = 8_192
 
 
-def write_table(
-    path: str,
-    parts: Iterable[Mapping[str, Any]],
-    form: str | None = None,
-    types: Any = None,
-) -> int:
+def write_table(path: str, parts: Iterable[Mapping[str, Any]], form: str | None = None, types: Any = None) -> int:
     """Return how many rows were written: to a file, whole or not at all, or to standard output.
 
     Cells of text that a spreadsheet would take for a formula are written to CSV and TSV with an apostrophe before
@@ -45,19 +40,24 @@ def write_table(
         Of columns of which the first part holds nothing.
     """
     form = form or named_format(path)
-    if form == "parquet":
-        writer: _TextWriter | _ParquetWriter = _ParquetWriter(parts, types, path)
-    elif form in ("csv", "tsv", "jsonl"):
-        writer = _TextWriter(parts, form)
-    else:
+    if form not in ("csv", "tsv", "jsonl", "parquet"):
         raise FileError(f"the name {path!r} does not show a format: it ends with none of {ENDINGS}; rename it")
-    write_bytes(path, writer.write)
-    if isinstance(writer, _TextWriter) and writer.escaped:
+    if form == "parquet":
+        needs_arrow(f"{'standard output' if path == PIPE else repr(path)} is to be Parquet", "write CSV")
+    rows = escaped = 0
+
+    def write(file: IO[bytes]) -> None:
+        nonlocal rows, escaped
+        for count, more in _parquet(file, parts, types) if form == "parquet" else _text(file, parts, form):
+            rows, escaped = rows + count, escaped + more
+
+    write_bytes(path, write)
+    if escaped:
         notice(
-            f"{writer.escaped:,} cells begin with =, +, - or @, as formulas of spreadsheets do; they are written "
+            f"{escaped:,} cells begin with =, +, - or @, as formulas of spreadsheets do; they are written "
             f"with an apostrophe before them"
         )
-    return writer.rows
+    return rows
 
 
 def _plain(column: Any) -> list[Any]:
@@ -68,87 +68,71 @@ def _plain(column: Any) -> list[Any]:
     return [None if cell is None or cell != cell else cell for cell in cells]
 
 
-class _TextWriter:
-    """Rows on their way into CSV, TSV or JSON lines."""
-
-    def __init__(self, parts: Iterable[Mapping[str, Any]], form: str) -> None:
-        self._parts, self._form, self.rows, self.escaped = parts, form, 0, 0
-
-    def write(self, file: IO[bytes]) -> None:
-        """Write all rows; the names of the columns are those of the first part."""
-        begun = False
-        for part in self._parts:
-            names = list(part)
-            columns = [self._cells(part[name]) for name in names]
-            count = len(columns[0])
-            for start in range(0, max(count, 1), ROWS_AT_A_TIME):
-                rows = zip(*(column[start : start + ROWS_AT_A_TIME] for column in columns), strict=True)
-                text = io.StringIO()
-                if self._form == "jsonl":
-                    text.writelines(
-                        json.dumps(dict(zip(names, row, strict=True)), ensure_ascii=False) + "\n" for row in rows
-                    )
-                else:
-                    writer = csv.writer(text, delimiter="\t" if self._form == "tsv" else ",", lineterminator="\n")
-                    if not begun:
-                        writer.writerow(self._cells(names))
-                    writer.writerows(rows)
-                begun = True
-                file.write(text.getvalue().encode("utf-8", "backslashreplace"))
-            self.rows += count
-
-    def _cells(self, column: Any) -> list[Any]:
-        cells = _plain(column)
-        if self._form == "jsonl":
-            return cells
-        made = [f"'{cell}" if isinstance(cell, str) and is_formula(cell) else cell for cell in cells]
-        self.escaped += sum(new is not old for new, old in zip(made, cells, strict=True))
-        return made
+def _text(file: IO[bytes], parts: Iterable[Mapping[str, Any]], form: str) -> Iterator[tuple[int, int]]:
+    """Write CSV, TSV or JSON lines; yield how many rows each part has, and how many cells were escaped."""
+    names: list[str] = []
+    for part in parts:
+        columns, changed = [_plain(cells) for cells in part.values()], 0
+        text = io.StringIO()
+        writer = csv.writer(text, delimiter="\t" if form == "tsv" else ",", lineterminator="\n")
+        if form != "jsonl":
+            columns, changed = _escaped(columns)
+            if not names:
+                heads, also = _escaped([list(part)])
+                changed += also
+                writer.writerow(heads[0])
+        names = list(part)
+        count = len(columns[0])
+        for start in range(0, max(count, 1), ROWS_AT_A_TIME):
+            rows = zip(*(column[start : start + ROWS_AT_A_TIME] for column in columns), strict=True)
+            if form == "jsonl":
+                text.writelines(
+                    json.dumps(dict(zip(names, row, strict=True)), ensure_ascii=False) + "\n" for row in rows
+                )
+            else:
+                writer.writerows(rows)
+            file.write(text.getvalue().encode("utf-8", "backslashreplace"))
+            text.seek(0)
+            text.truncate()
+        yield count, changed
 
 
-class _ParquetWriter:
-    """Rows on their way into Parquet, all of the types of the first part."""
-
-    def __init__(self, parts: Iterable[Mapping[str, Any]], types: Any, path: str) -> None:
-        try:
-            import pyarrow  # noqa: F401
-        except ImportError:
-            shown = "standard output" if path == PIPE else repr(path)
-            raise FileError(
-                f"{shown} is to be Parquet, which takes pyarrow: pip install pyarrow; or write CSV"
-            ) from None
-        self._parts, self._types, self.rows = parts, types, 0
-
-    def write(self, file: IO[bytes]) -> None:
-        """Write all rows."""
-        import pyarrow
-        from pyarrow import parquet
-
-        writer = None
-        try:
-            for part in self._parts:
-                if writer is None:
-                    table = pyarrow.table({name: _of_one_type(cells) for name, cells in part.items()})
-                    schema = _completed(table.schema, self._types)
-                    writer = parquet.ParquetWriter(file, schema)
-                made = [_of_type(part[field.name], field, self.rows) for field in schema]
-                table = pyarrow.table(made, schema=schema)
-                writer.write_table(table)
-                self.rows += table.num_rows
-        finally:
-            if writer is not None:
-                writer.close()
+def _escaped(columns: list[list[Any]]) -> tuple[list[list[Any]], int]:
+    """Return columns with an apostrophe before what looks like a formula, and how many such cells there are."""
+    made = [
+        [f"'{cell}" if isinstance(cell, str) and is_formula(cell) else cell for cell in cells] for cells in columns
+    ]
+    return made, sum(
+        a is not b for one, two in zip(made, columns, strict=True) for a, b in zip(one, two, strict=True)
+    )
 
 
-def _is_arrow(column: Any) -> bool:
-    return hasattr(column, "to_pylist")
+def _parquet(file: IO[bytes], parts: Iterable[Mapping[str, Any]], types: Any) -> Iterator[tuple[int, int]]:
+    """Write Parquet, all rows of the types of the first part; yield how many rows each part has."""
+    import pyarrow
+    from pyarrow import parquet
+
+    writer, rows = None, 0
+    try:
+        for part in parts:
+            if writer is None:
+                table = pyarrow.table({name: _of_one_type(cells) for name, cells in part.items()})
+                schema = _completed(table.schema, types)
+                writer = parquet.ParquetWriter(file, schema)
+            table = pyarrow.table([_of_type(part[field.name], field, rows) for field in schema], schema=schema)
+            writer.write_table(table)
+            rows += table.num_rows
+            yield table.num_rows, 0
+    finally:
+        if writer is not None:
+            writer.close()
 
 
 def _of_one_type(column: Any) -> Any:
     """Return the cells of a column as Arrow holds them; numbers and text in one column are text."""
     import pyarrow
 
-    if _is_arrow(column):
+    if hasattr(column, "to_pylist"):
         return column
     cells = _plain(column)
     try:
@@ -175,7 +159,7 @@ def _of_type(column: Any, field: Any, row: int) -> Any:
     import pyarrow
 
     made = _of_one_type(column)
-    if pyarrow.types.is_string(field.type) and not _is_arrow(column):
+    if pyarrow.types.is_string(field.type) and not hasattr(column, "to_pylist"):
         return pyarrow.array([None if cell is None else str(cell) for cell in _plain(column)], field.type)
     try:
         return made if made.type == field.type else made.cast(field.type)

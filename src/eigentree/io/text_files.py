@@ -12,6 +12,7 @@ import io
 import json
 import re
 from array import array
+from collections import defaultdict
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -121,14 +122,9 @@ class TextOptions:
 
 
 class TextBlock(NamedTuple):
-    """Some rows of text.
+    """Some rows of text: names, columns, and how many rows.
 
-    Attributes
-    ----------
-    names : tuple of str
-    columns : list of (array of int, tuple of str)
-        For each column the place of each cell among its different texts, -1 for a missing cell, and these.
-    rows : int
+    Of each column the place of each cell among its different texts, -1 for a missing cell, and these.
     """
 
     names: tuple[str, ...]
@@ -210,10 +206,14 @@ class _TextReader:
         if len(places[0]):
             yield self._block(places, texts)
 
-    def _empty(self) -> tuple[list[_TextPlaces], list[array[int]]]:
-        return [_TextPlaces() for _ in self.header], [array("q") for _ in self.header]
+    def _empty(self) -> tuple[list[defaultdict[str, int]], list[array[int]]]:
+        """Return the place of each text of a column, in the order in which texts occur, and those of its cells."""
+        texts: list[defaultdict[str, int]] = [defaultdict() for _ in self.header]
+        for found in texts:
+            found.default_factory = found.__len__
+        return texts, [array("q") for _ in self.header]
 
-    def _block(self, places: list[array[int]], texts: list[_TextPlaces]) -> TextBlock:
+    def _block(self, places: list[array[int]], texts: list[defaultdict[str, int]]) -> TextBlock:
         columns = [
             _column(np.frombuffer(own, np.int64), list(found), self.options)
             for own, found in zip(places, texts, strict=True)
@@ -245,14 +245,6 @@ class _TextReader:
             yield
         except csv.Error as error:
             raise FileError(f"line {self._rows.line_num} of {self.shown} cannot be read: {error}") from None
-
-
-class _TextPlaces(dict[str, int]):
-    """The place of each text, in the order in which texts occur."""
-
-    def __missing__(self, text: str) -> int:
-        place = self[text] = len(self)
-        return place
 
 
 def _sniffed(lines: Sequence[str], usual: str) -> str:
@@ -309,17 +301,7 @@ def _report_index(reader: _TextReader) -> None:
 class TextFile:
     """A file of delimited text that can be read more than once.
 
-    Parameters
-    ----------
-    path : str
-    options : TextOptions
-    usual : str
-        The delimiter that the name of the file shows.
-
-    Attributes
-    ----------
-    names : tuple of str
-        The columns, without an index that has no name.
+    `names` are its columns, without an index that has no name; `usual` is the delimiter that its name shows.
     """
 
     names: tuple[str, ...]

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sized
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from eigentree.data.sequences.sequence_forms import SequenceForm
 from eigentree.data.tables.cells import Categorical, array_cells, is_missing, letter_cells, plain_label
-from eigentree.data.tables.table import ARRAY, TEXT, ColumnTable, Table, frame_of, table_of
-from eigentree.errors import DataError, quoted, what_there_is
+from eigentree.data.tables.table import ARRAY, TEXT, ColumnTable, Table, as_array, frame_of, table_of
+from eigentree.errors import DataError, FileError, quoted, what_there_is
+from eigentree.io.codec import FLAG, TEXTS, WHOLE, Field, Record, optional
+from eigentree.io.codec import TEXT as STRING
 from eigentree.validation import an_array, check_cells
 
 if TYPE_CHECKING:
@@ -22,8 +23,13 @@ if TYPE_CHECKING:
 
     from eigentree.arrays import Integers
     from eigentree.data.tables.cells import Cells, Label
+    from eigentree.io.codec import At
+    from eigentree.io.stores import Reader
 
-__all__ = ["Steps", "steps_of"]
+__all__ = ["FORM", "FormKind", "SequenceForm", "Steps", "steps_of"]
+
+
+DIFFERENT_STEPS = "the steps of the sequences differ: each is one cell, or a row of equally many cells"
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,15 +53,10 @@ class Steps:
     form: SequenceForm
     places: Integers | None = None
 
-    @property
-    def width(self) -> int:
-        """How many steps each row has that a sequence stands in."""
-        return self.form.width
-
     def named(self, row: int) -> str:
         """Return what messages call a row of the table: a step of a sequence."""
         if self.starts is None:
-            number, step = divmod(row, self.width)
+            number, step = divmod(row, self.form.width)
         else:
             place = row if self.places is None else int(np.flatnonzero(self.places == row)[0])
             number = int(np.searchsorted(self.starts, place, side="right")) - 1
@@ -188,9 +189,8 @@ def _listed(X: Any) -> Steps:
     """Return the steps of a list of sequences, or of one sequence alone."""
     if isinstance(X, str | bytes):
         raise DataError(f"the data are the text {X[:60]!r}; for one sequence of letters write [text]")
-    kind = type(X)
-    sized = hasattr(kind, "__len__") and getattr(X, "ndim", 1) != 0
-    if X is None or not sized or (not hasattr(kind, "__getitem__") and not hasattr(X, "dtype")):
+    sized = hasattr(type(X), "__len__") and getattr(X, "ndim", 1) != 0
+    if not sized or (not hasattr(type(X), "__getitem__") and not hasattr(X, "dtype")):
         raise DataError(f"sequences are words, lists, arrays or a frame, not {quoted(X)}")
     check_cells("the data", len(X), "give them in parts")
     items = X if isinstance(X, list | tuple) else _items(X)
@@ -248,25 +248,11 @@ def _joined(items: Sequence[Any]) -> NDArray[Any]:
             arrays = [array.astype(object) for array in arrays]
         return np.concatenate(arrays) if arrays else np.empty(0)
     except (ValueError, TypeError):
-        raise DataError(
-            "the steps of the sequences differ: each is one cell, or a row of equally many cells"
-        ) from None
+        raise DataError(DIFFERENT_STEPS) from None
 
 
 def _array(cells: Any) -> NDArray[Any]:
-    """Return a list of cells, or of rows of cells, as an array that keeps them as they are."""
-    if isinstance(cells, Sized) and not isinstance(cells, np.ndarray):
-        check_cells("the sequences", len(cells), "give them in parts")
-    try:
-        array = np.asarray(cells)
-        if array.dtype.kind in "US":
-            # numpy would turn the numbers of a mixed list into text.
-            array = np.array(cells, object)
-    except (ValueError, TypeError, OverflowError):
-        raise DataError(
-            "the steps of the sequences differ: each is one cell, or a row of equally many cells"
-        ) from None
-    return array
+    return as_array(cells, "the sequences", DIFFERENT_STEPS)
 
 
 def _words(items: Sequence[Any]) -> Steps:
@@ -368,3 +354,57 @@ def _relabelled(column: Cells, labels: dict[Label, int], name: str) -> Integers:
     places = np.full(len(column), -1)
     places[~absent] = np.array([*lookup, -1], np.int64)[at]
     return places
+
+
+FormKind: TypeAlias = Literal["words", "lists", "one", "lengths", "rows", "channels", "long"]
+
+
+@dataclass(frozen=True)
+class SequenceForm:
+    """How sequences stood when they came.
+
+    Attributes
+    ----------
+    kind : {"words", "lists", "one", "lengths", "rows", "channels", "long"}
+        Words; a list of lists or arrays; one sequence alone; an array of all steps with `lengths`; one sequence per
+        row of an array or frame; a mapping of channels to such frames; a frame of one step per row.
+    flat : bool
+        Whether a step is a cell, and not a row of cells.
+    names : tuple of str
+        The names of the steps, where each is a column of a frame; else empty.
+    width : int
+        How many steps a row has; 0 where sequences do not stand in rows.
+    sequence, time : str, optional
+        The columns of a long frame that name the sequence of each row and the order of its steps.
+    """
+
+    kind: FormKind
+    flat: bool = True
+    names: tuple[str, ...] = ()
+    width: int = 0
+    sequence: str | None = None
+    time: str | None = None
+
+
+RECORD = Record(
+    "a form of sequences",
+    {
+        "kind": STRING,
+        "flat": FLAG,
+        "names": TEXTS,
+        "width": WHOLE,
+        "sequence": optional(STRING),
+        "time": optional(STRING),
+    },
+)
+
+
+def _form(reader: Reader, content: Any, _: At) -> SequenceForm:
+    form = SequenceForm(**RECORD.read(reader, content))
+    if form.kind not in get_args(FormKind) or (form.kind == "long" and form.sequence is None):
+        raise FileError(f"this is no form of sequences: {quoted(form.kind)}")
+    return form
+
+
+FORM = Field(lambda writer, name, form: RECORD.write(writer, form), _form)
+"""The form in which sequences came, in files."""

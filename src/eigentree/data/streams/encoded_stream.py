@@ -2,43 +2,61 @@
 
 from __future__ import annotations
 
+import os
+import pickle
+import tempfile
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from eigentree.data.streams.partitions import Partitions
+from eigentree.data.streams.row_batches import Batch, Stream
 from eigentree.data.streams.sources import is_stream, stream_of
 from eigentree.data.tables.cells import Categorical
-from eigentree.data.tables.rows import Rows
+from eigentree.data.tables.column_summary import Schema
+from eigentree.data.tables.columns import Columns
+from eigentree.data.tables.rows import Rows, rows_at_a_time
+from eigentree.data.tables.state_rules import DEFAULT_OPTIONS, ReadOptions, given_labels, learned_meaning
+from eigentree.data.tables.table import ColumnTable, table_of
 from eigentree.data.tables.text_cells import read_as
 from eigentree.data.tables.weights import check_total, checked_weights, warn_of_little
-from eigentree.errors import DataError, did_you_mean, quoted
+from eigentree.errors import DataError, FileError, did_you_mean, quoted
 from eigentree.progress import shown_batches
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
     from eigentree.arrays import Codes
-    from eigentree.data.streams.row_batches import Batch, Stream
-    from eigentree.data.tables.columns import Columns
+    from eigentree.data.tables.cells import Cells
+    from eigentree.data.tables.state_rules import NumericRule
     from eigentree.data.tables.table import Table
+    from eigentree.graphs.graph import LatentGraph
 
-__all__ = ["Encoded", "StreamedRows", "any_rows", "in_stretches", "weighed", "weight_column"]
+__all__ = [
+    "Encoded",
+    "KeptBatches",
+    "Scratch",
+    "Spool",
+    "StreamSchema",
+    "StreamedRows",
+    "any_rows",
+    "any_rows_and_columns",
+    "in_stretches",
+    "kept_on_disk",
+    "weighed",
+    "weight_column",
+]
 
 T = TypeVar("T")
 
 
 class Encoded(ABC):
-    """Rows beyond memory that are read as codes, any number of times.
-
-    Attributes
-    ----------
-    columns : Columns
-    """
+    """Rows of known `columns` beyond memory that are read as codes, any number of times."""
 
     columns: Columns
 
@@ -51,28 +69,13 @@ class Encoded(ABC):
         return in_stretches(self.chunks(), size)
 
     def summed(self, function: Callable[..., T], *shared: Any) -> T:
-        """Return what a function makes of the rows; of rows that lie in parts, the sum over the parts.
-
-        Parameters
-        ----------
-        function : callable
-            Called with the rows of a part, and the shared arguments.
-        *shared
-        """
+        """Return what a function makes of the rows and `shared`; of rows in parts, the sum over the parts."""
         return function(self, *shared)
 
 
 @dataclass(frozen=True, eq=False)
 class StreamedRows(Encoded):
-    """The rows of a stream whose columns are known, read anew each time.
-
-    Attributes
-    ----------
-    columns : Columns
-    stream : Stream
-    weight : str or None
-        The name of the column that holds how often each row counts.
-    """
+    """The rows of a stream whose columns are known, read anew each time; the column `weight` weighs them."""
 
     columns: Columns
     stream: Stream
@@ -189,3 +192,232 @@ def any_rows(
         return StreamedRows.of(X, columns, sample_weight), None
     rows = Rows.of(X, columns)
     return rows, checked_weights(sample_weight, rows.count)
+
+
+class Scratch:
+    """A temporary `file` without a name, open for as long as this is."""
+
+    def __init__(self) -> None:
+        self.file: IO[bytes] = tempfile.TemporaryFile(prefix="eigentree-")  # noqa: SIM115 (it goes with this)
+
+    def __del__(self) -> None:
+        if "file" in vars(self):
+            self.file.close()
+
+
+@contextmanager
+def kept_on_disk(what: str = "rows", so_far: str = "", also: str = "") -> Iterator[None]:
+    """Raise `FileError` where something cannot be written, with how far it came and what else may help."""
+    try:
+        yield
+    except OSError as error:
+        raise FileError(
+            f"{what} cannot be kept in {tempfile.gettempdir()!r} meanwhile: {error.strerror or error}{so_far}; set "
+            f"TMPDIR to a folder on a disk with more room{also}"
+        ) from None
+
+
+class KeptBatches(Stream):
+    """The batches of a stream that can be had once, kept in a temporary file as they come."""
+
+    def __init__(self, stream: Stream) -> None:
+        self.names, self.typed, self.rows = stream.names, stream.typed, 0
+        self._starts: list[int] = []
+        with kept_on_disk():
+            self._scratch = Scratch()
+
+    def add(self, batch: Batch) -> None:
+        """Write the rows of a batch."""
+        table, file = batch.table, self._scratch.file
+        with batch.named():
+            cells = [_in_few_bytes(table.column(place, name)) for place, name in enumerate(table.all_names)]
+        with kept_on_disk():
+            self._starts.append(file.seek(0, os.SEEK_END))
+            pickle.dump((table.names, cells, table.count, batch.source, batch.first), file)
+            file.flush()
+
+    def batches(self, columns: Sequence[str] | None = None) -> Iterator[Batch]:
+        """Yield the batches that were written."""
+        for start in self._starts:
+            self._scratch.file.seek(start)
+            names, cells, count, source, first = pickle.load(self._scratch.file)
+            table = ColumnTable(names, cells, count, self.typed.container)
+            yield Batch(table if names is None or columns is None else table.only(columns), source, first)
+
+
+def _in_few_bytes(cells: Cells) -> Cells:
+    """Return cells with places or whole numbers in the smallest type that holds them."""
+    if isinstance(cells, Categorical):
+        return replace(cells, places=cells.places.astype(np.min_scalar_type(-1 - len(cells.labels))))
+    if cells.dtype.kind not in "iu" or not len(cells):
+        return cells
+    return cells.astype(np.result_type(*(np.min_scalar_type(end) for end in (cells.min(), cells.max()))))
+
+
+class _SpoolPart(NamedTuple):
+    """Where a chunk of rows lies in the file, columns one after the other; the type of weights after them."""
+
+    start: int
+    rows: int
+    weights: str | None
+
+
+@dataclass(frozen=True, eq=False)
+class Spool(Encoded):
+    """Rows of codes in a temporary file, each column in the smallest type; it goes when the spool goes."""
+
+    columns: Columns
+    rows: int
+    _scratch: Scratch
+    _parts: tuple[_SpoolPart, ...]
+
+    @classmethod
+    def of(cls, columns: Columns, chunks: Iterable[tuple[Codes, NDArray[Any] | None]]) -> Spool:
+        """Return a spool of chunks of (codes, weights or None)."""
+        with kept_on_disk():
+            scratch = Scratch()
+        parts, end, rows = [], 0, 0
+        kinds = [np.min_scalar_type(count) for count in columns.states]
+        for codes, weights in chunks:
+            held = [codes[:, j].astype(kind, copy=False) for j, kind in enumerate(kinds)]
+            held += [] if weights is None else [weights]
+            with kept_on_disk():
+                for array in held:
+                    scratch.file.write(np.ascontiguousarray(array).data)
+                scratch.file.flush()
+            parts.append(_SpoolPart(end, len(codes), None if weights is None else weights.dtype.str))
+            end += sum(array.nbytes for array in held)
+            rows += len(codes)
+        return cls(columns, rows, scratch, tuple(parts))
+
+    @property
+    def bytes(self) -> int:
+        """How large the file is."""
+        return os.fstat(self._scratch.file.fileno()).st_size
+
+    def chunks(self) -> Iterator[tuple[Codes, NDArray[Any] | None]]:
+        """Yield codes, shape (rows, columns), column-major, and weights or None, as they came."""
+        size = rows_at_a_time(len(self.columns.names))
+        file = np.memmap(self._scratch.file, np.uint8, "r") if self.bytes else np.zeros(0, np.uint8)
+        kinds = [np.min_scalar_type(count).str for count in self.columns.states]
+        for part in self._parts:
+            held, start = [], part.start
+            for kind in (*kinds, *([part.weights] if part.weights else [])):
+                stop = start + part.rows * np.dtype(kind).itemsize
+                # What lies anywhere in a file is not aligned for its type.
+                held.append(np.frombuffer(file[start:stop], kind) if stop > start else np.zeros(0, kind))
+                start = stop
+            for begin in range(0, part.rows, size):
+                rows = slice(begin, min(begin + size, part.rows))
+                codes = np.empty((rows.stop - begin, len(kinds)), self.columns.code_type, order="F")
+                for j in range(len(kinds)):
+                    codes[:, j] = held[j][rows]
+                yield codes, np.array(held[-1][rows]) if part.weights else None
+
+
+@dataclass(frozen=True, eq=False)
+class StreamSchema:
+    """A stream and the schema of its rows.
+
+    Attributes
+    ----------
+    schema : Schema
+        What `Columns.learned` and `Columns.fitted_to` take.
+    stream : Stream
+        What came once, if it was read for the schema, is kept on disk and comes from there now.
+    weight : str or None
+        The name of the column that weighs the rows.
+    spooled : bool
+        Whether the codes of rows go to disk, since they come once and are to be read often.
+    """
+
+    schema: Schema
+    stream: Stream
+    weight: str | None
+    spooled: bool
+
+    @classmethod
+    def of(
+        cls, X: Any, options: ReadOptions = DEFAULT_OPTIONS, graph: LatentGraph | None = None, often: bool = False
+    ) -> StreamSchema:
+        """Return the schema of a stream; no row is read where the types of its columns show all states.
+
+        Parameters
+        ----------
+        X : whatever is a stream
+        options : ReadOptions
+            Weights are the name of a column.
+        graph : LatentGraph, optional
+            The columns are its observed variables, and numbers are codes; by default all columns are summarised.
+        often : bool
+            Whether the rows are to be read more than once.
+        """
+        stream = stream_of(X)
+        spooled = often and not stream.again
+        weight = weight_column(stream, options.sample_weight)
+        typed = stream.typed
+        if stream.names is not None:
+            needed = [name for name in stream.whole_names() if name != weight] if graph is None else graph.observed
+            if not set(needed) <= set(stream.names):
+                # Who reads the columns that are missing names the file.
+                next(stream.batches(needed), None)
+            typed = typed.only(needed)
+        observed = typed.all_names if graph is None else graph.observed
+        given = set(given_labels(options.categories, observed)) if typed.names or graph is None else set()
+        if typed.settles(given, codes=graph is not None and options.numeric == "error"):
+            return cls(typed, stream, weight, spooled)
+        kept = None if stream.again else KeptBatches(stream)
+        if isinstance(stream, Partitions):
+            schema = stream.reduced(_summed, typed, weight, given, options.numeric)
+        else:
+            schema = _summed(stream, typed, weight, given, options.numeric, kept)
+        if not schema.rows:
+            raise DataError("the data have no rows; give at least one")
+        return cls(schema, kept or stream, weight, spooled)
+
+    def rows(self, columns: Columns) -> Encoded:
+        """Return the rows as codes of some columns, which were learned from the schema."""
+        rows = StreamedRows(columns, self.stream, self.weight)
+        return Spool.of(columns, rows.chunks()) if self.spooled else rows
+
+
+def _summed(
+    stream: Stream,
+    typed: Schema,
+    weight: str | None,
+    given: Collection[str],
+    numeric: NumericRule,
+    kept: KeptBatches | None = None,
+) -> Schema:
+    """Return the schema of all rows of a stream, in one pass; rows that come once are kept meanwhile."""
+    schema: Schema | None = None
+    needed = None if typed.names is None else [*typed.names, *([] if weight is None else [weight])]
+    for batch in shown_batches(stream.batches(needed), "reading", stream.rows):
+        table, weights = weighed(batch, weight)
+        with batch.named():
+            if typed.names is not None:
+                table.places(typed.names)
+            own = Schema.of(table, weights, given)
+            schema = own if schema is None else schema + own
+            # What more rows cannot mend is an error at once.
+            for name, column in zip(schema.all_names, schema.columns, strict=True):
+                if name not in given and (column.beyond or (numeric == "error" and column.is_continuous)):
+                    learned_meaning(column, name, numeric)
+        if kept is not None and table.count:
+            kept.add(batch)
+    if schema is None:
+        return typed
+    return schema if typed.names is None else schema.only(typed.names)
+
+
+def any_rows_and_columns(X: Any, options: ReadOptions = DEFAULT_OPTIONS) -> tuple[Rows | Encoded, Columns]:
+    """Return the rows of a table or a stream, and what was learned of their columns; those read know theirs."""
+    if isinstance(X, Rows | Encoded):
+        return X, X.columns
+    if is_stream(X):
+        summarised = StreamSchema.of(X, options, often=True)
+        columns = Columns.learned(summarised.schema, options)
+        return summarised.rows(columns), columns
+    table = table_of(X)
+    columns = Columns.learned(table, options)
+    return Rows.of(table, columns), columns

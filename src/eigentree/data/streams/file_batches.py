@@ -26,8 +26,7 @@ from eigentree.data.tables.column_summary import Schema
 from eigentree.data.tables.table import ARRAY
 from eigentree.data.tables.text_cells import FileTable, TextColumn, require_names
 from eigentree.errors import DataError, FileError
-from eigentree.io.atomic_write import checked_path
-from eigentree.io.byte_files import ENDINGS, PIPE, named_format, read_bytes, require_there, shown_path
+from eigentree.io.byte_files import ENDINGS, PIPE, checked_path, named_format, read_bytes, require_there, shown_path
 from eigentree.io.text_files import TextFile, TextOptions, check_header, json_columns, text_blocks
 
 if TYPE_CHECKING:
@@ -127,8 +126,11 @@ def open_table(
     text = TextOptions(delimiter, encoding, decimal, thousands, tuple(missing))
     path = checked_path(path)
     form = _form(path, form)
-    streamed = form in ("csv", "tsv") or (form == "parquet" and _is_parquet(path))
-    if path == PIPE or not os.path.isfile(path) or os.path.getsize(path) < large or not streamed:
+    streamed = path != PIPE and os.path.isfile(path) and os.path.getsize(path) >= large and form != "jsonl"
+    if streamed and form == "parquet":
+        with open(path, "rb") as file:
+            streamed = file.read(4) == b"PAR1"
+    if not streamed:
         return read_table(path, form, text, drop)
     stream = FileStream([path], size, text, form, ARRAY)
     if not drop:
@@ -196,16 +198,7 @@ class FileStream(Stream):
     """The rows of files, one file after the other.
 
     All files are opened once when the stream is made, so one that is damaged is known before anything is counted.
-
-    Parameters
-    ----------
-    paths : sequence of str
-    size : BatchSize
-    text : TextOptions
-    form : str, optional
-        The format where names do not show it.
-    container : str, optional
-        What sampled rows of a model of these come in; by default Arrow tables where Arrow is there.
+    Sampled rows of a model of these come in the `container`; by default Arrow tables where Arrow is there.
     """
 
     names: tuple[str, ...]
@@ -219,7 +212,13 @@ class FileStream(Stream):
         container: str | None = None,
     ) -> None:
         container = container or ("pyarrow" if has_arrow() else ARRAY)
-        self.files = tuple(_opened(path, _form(path, form), size, text, container) for path in paths)
+        found = []
+        for path in paths:
+            own = _form(path, form)
+            with _reading(path):
+                found.append(_FILES.get(own, _DelimitedFile)(path, own, size, text, container))
+            check_names(found[-1].names, repr(path))
+        self.files = tuple(found)
         self.names = self.files[0].names
         counts = [file.rows for file in self.files]
         self.rows = None if None in counts else sum(count for count in counts if count is not None)
@@ -278,7 +277,7 @@ class FileStream(Stream):
 class _ParquetFile:
     """A file of Parquet, which knows the types of its columns and the number of its rows."""
 
-    def __init__(self, path: str, size: BatchSize, container: str) -> None:
+    def __init__(self, path: str, form: str, size: BatchSize, text: TextOptions, container: str) -> None:
         needs_arrow("reading Parquet")
         from pyarrow import parquet
 
@@ -307,7 +306,7 @@ class _DelimitedFile:
 
     types = rows = None
 
-    def __init__(self, path: str, size: BatchSize, text: TextOptions, form: str, container: str) -> None:
+    def __init__(self, path: str, form: str, size: BatchSize, text: TextOptions, container: str) -> None:
         self.path, self._size, self._container = path, size, container
         self._file = TextFile(path, text, "\t" if form == "tsv" else ",")
         self.names = self._file.names
@@ -323,14 +322,17 @@ class _JsonFile:
 
     types = None
 
-    def __init__(self, path: str, text: TextOptions, container: str) -> None:
-        self.path, self._table = path, read_table(path, "jsonl", text)
+    def __init__(self, path: str, form: str, size: BatchSize, text: TextOptions, container: str) -> None:
+        self.path, self._table = path, read_table(path, form, text)
         self._table.container = container
         self.names, self.rows = self._table.names, self._table.count
 
     def read(self, columns: tuple[str, ...]) -> Iterator[FileTable]:
         """Yield all rows as one batch."""
         yield self._table.only(columns)
+
+
+_FILES: dict[str, type[_ParquetFile | _DelimitedFile | _JsonFile]] = {"parquet": _ParquetFile, "jsonl": _JsonFile}
 
 
 def _text_table(block: Any, source: str, container: str) -> FileTable:
@@ -365,8 +367,6 @@ def _arrow_table(
 
 def _occurring(places: Any, labels: Sequence[str]) -> Categorical:
     came = np.bincount(places + 1, minlength=len(labels) + 1)[1:] > 0
-    if came.all():
-        return Categorical(places, tuple(labels))
     moved = np.append(np.cumsum(came) - 1, -1)
     return Categorical(moved[places], tuple(label for label, there in zip(labels, came, strict=True) if there))
 
@@ -381,27 +381,6 @@ def _unified(types: Sequence[Any]) -> Any:
         return pyarrow.unify_schemas(types)
     except pyarrow.ArrowException:
         return None
-
-
-def _opened(
-    path: str, form: str, size: BatchSize, text: TextOptions, container: str
-) -> _ParquetFile | _DelimitedFile | _JsonFile:
-    with _reading(path):
-        if form == "parquet":
-            file: _ParquetFile | _DelimitedFile | _JsonFile = _ParquetFile(path, size, container)
-        elif form == "jsonl":
-            file = _JsonFile(path, text, container)
-        else:
-            file = _DelimitedFile(path, size, text, form, container)
-    check_names(file.names, repr(path))
-    return file
-
-
-def _is_parquet(path: str) -> bool:
-    if not os.path.isfile(path):
-        return False
-    with open(path, "rb") as file:
-        return file.read(4) == b"PAR1"
 
 
 @contextmanager

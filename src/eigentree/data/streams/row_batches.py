@@ -113,13 +113,7 @@ class Stream(ABC):
 
     @abstractmethod
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[Batch]:
-        """Yield the batches, which are the same each time.
-
-        Parameters
-        ----------
-        columns : sequence of str, optional
-            The columns that are needed; others are not read. By default all. Columns without names are all needed.
-        """
+        """Yield the batches, the same each time, with the columns that are needed; by default all."""
 
     def whole_names(self) -> tuple[str, ...]:
         """Return the names of all columns; raise `DataError` where they differ between files."""

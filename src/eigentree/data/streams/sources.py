@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,6 @@ from eigentree.data.streams.row_batches import (
     without_index,
 )
 from eigentree.data.tables.column_summary import Schema
-from eigentree.data.tables.table import frame_of
 from eigentree.data.tables.text_cells import FileTable, require_names
 from eigentree.errors import DataError, quoted
 from eigentree.io.byte_files import named_format
@@ -29,6 +29,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 __all__ = ["is_stream", "stream_of"]
+
+LAZY, RELATION, READER = ("polars", "LazyFrame"), ("duckdb", "DuckDBPyRelation"), ("pyarrow", "RecordBatchReader")
+DATASET, SCANNER = ("pyarrow.dataset", "Dataset"), ("pyarrow.dataset", "Scanner")
+ENGINES = (LAZY, RELATION, READER, DATASET, SCANNER)
+"""What reads rows when they are needed: modules and classes."""
 
 
 def is_stream(X: Any) -> bool:
@@ -45,9 +50,7 @@ def is_stream(X: Any) -> bool:
         return len(X) > 0 and all(isinstance(path, os.PathLike) or _is_file_name(path) for path in X)
     return (
         is_dask_frame(X)
-        or _is_lazy(X)
-        or _is_arrow(X)
-        or _is_relation(X)
+        or any(_is(X, *kind) for kind in ENGINES)
         or (callable(X) and not hasattr(type(X), "columns"))
     )
 
@@ -73,12 +76,14 @@ def stream_of(X: Any, size: BatchSize = USUAL_SIZE) -> Stream:
         return FileStream([path for each in X for path in found_files(each)], size)
     if is_dask_frame(X):
         return Partitions.of(X)
-    if _is_lazy(X):
+    if _is(X, *LAZY):
         return _lazy(X, size)
-    if _is_relation(X):
+    if _is(X, *RELATION):
         return _relation(X, size)
-    if _is_arrow(X):
-        return _dataset(X, size) if hasattr(X, "scanner") else _Batches(_reader(X))
+    if _is(X, *DATASET):
+        return _dataset(X, size)
+    if _is(X, *SCANNER) or _is(X, *READER):
+        return _Batches(_engine("the record batches", lambda: X.to_reader() if hasattr(X, "to_reader") else X))
     if isinstance(X, Iterator):
         return _Batches(X)
     if callable(X):
@@ -90,39 +95,17 @@ def _is_file_name(name: Any) -> bool:
     return isinstance(name, str) and named_format(name) is not None
 
 
-def _is_lazy(X: Any) -> bool:
-    polars = sys.modules.get("polars")
-    return polars is not None and isinstance(X, polars.LazyFrame)
-
-
-def _is_relation(X: Any) -> bool:
-    duckdb = sys.modules.get("duckdb")
-    return duckdb is not None and isinstance(X, duckdb.DuckDBPyRelation)
-
-
-def _is_arrow(X: Any) -> bool:
-    arrow, dataset = sys.modules.get("pyarrow"), sys.modules.get("pyarrow.dataset")
-    return (arrow is not None and isinstance(X, arrow.RecordBatchReader)) or (
-        dataset is not None and isinstance(X, dataset.Dataset | dataset.Scanner)
-    )
-
-
-def _reader(X: Any) -> Iterator[Any]:
-    return _engine("the record batches", X.to_reader() if hasattr(X, "to_reader") else X)
+def _is(X: Any, module: str, name: str) -> bool:
+    """Return whether something is of a class of a library, which need not be there."""
+    library = sys.modules.get(module)
+    return library is not None and isinstance(X, getattr(library, name))
 
 
 class _Engine(Stream):
     """Rows that a library reads when they are needed.
 
-    Parameters
-    ----------
-    what : str
-        What messages call it.
-    names : sequence of str
-    typed : frame or table
-        Without rows: the types of the columns.
-    read : callable
-        Takes the names of the columns that are needed; returns tables, each with the name of what it is from.
+    Messages call it `what`; `typed` is a frame without rows that has the types of the columns; `read` takes the
+    names of the columns that are needed, and returns tables, each with the name of what it is from.
     """
 
     names: tuple[str, ...]
@@ -139,7 +122,7 @@ class _Engine(Stream):
         wanted = list(self.names if columns is None else columns)
         require_names(wanted, self.names, self._what)
         last, first = "", 0
-        for source, table in _engine(self._what, _asked(self._what, lambda: self._read(wanted))):
+        for source, table in _engine(self._what, lambda: self._read(wanted)):
             last, first = source, first if source == last else 0
             if len(table):
                 yield Batch(table, source, first)
@@ -151,7 +134,8 @@ def _lazy(frame: Any, size: BatchSize) -> Stream:
     if not hasattr(frame, "collect_batches"):
         raise DataError("this polars is too old to return the batches of a lazy frame; 1.34 or later does")
     what = "the lazy frame"
-    schema = _asked(what, frame.collect_schema)
+    with _named_errors(what):
+        schema = frame.collect_schema()
 
     def read(wanted: list[str]) -> Iterable[tuple[str, Any]]:
         rows = size.rows_of(len(wanted))
@@ -164,7 +148,8 @@ def _lazy(frame: Any, size: BatchSize) -> Stream:
 def _relation(relation: Any, size: BatchSize) -> Stream:
     """Return the rows of a relation of duckdb; its enumerations declare all their values."""
     arrow, what = needs_arrow("reading a duckdb relation"), "the relation"
-    empty = _asked(what, relation.limit(0).to_arrow_table)
+    with _named_errors(what):
+        empty = relation.limit(0).to_arrow_table()
     for place, kind in enumerate(relation.types):
         if kind.id == "enum":
             values = arrow.array(dict(kind.children)["values"], arrow.string())
@@ -247,10 +232,7 @@ class _Callable(Stream):
 
 def _as_table(data: Any) -> Any:
     """Return a record batch of Arrow as a table, anything else as it is."""
-    arrow = sys.modules.get("pyarrow")
-    if arrow is not None and isinstance(data, arrow.RecordBatch):
-        return arrow.Table.from_batches([data])
-    return data
+    return sys.modules["pyarrow"].Table.from_batches([data]) if _is(data, "pyarrow", "RecordBatch") else data
 
 
 def _projected(batch: Batch, columns: Sequence[str] | None) -> Batch:
@@ -261,36 +243,21 @@ def _projected(batch: Batch, columns: Sequence[str] | None) -> Batch:
     if table.names is None or set(table.names) == set(columns):
         return batch
     require_names(columns, table.names, batch.source)
-    if isinstance(batch.data, FileTable):
-        return Batch(batch.data.only(columns), batch.source, batch.first)
-    places = [table.names.index(name) for name in columns]
-    frame = frame_of(batch.data)
-    assert frame is not None
-    return Batch(frame[:, places].to_native(), batch.source, batch.first)
+    return Batch(table.only(columns), batch.source, batch.first)
 
 
-def _engine(what: str, batches: Iterable[Any]) -> Iterator[Any]:
+def _engine(what: str, read: Callable[[], Iterable[Any]]) -> Iterator[Any]:
     """Yield what an engine hands out; what it raises of its own is a `DataError` that names it."""
-    asked = iter(batches)
-    while True:
-        try:
-            batch = next(asked)
-        except StopIteration:
-            return
-        except (DataError, MemoryError):
-            raise
-        except Exception as error:
-            raise _failed(what, error) from error
-        yield batch
+    with _named_errors(what):
+        yield from read()
 
 
-def _asked(what: str, question: Callable[[], Any]) -> Any:
+@contextmanager
+def _named_errors(what: str) -> Iterator[None]:
     try:
-        return question()
+        yield
+    except (DataError, MemoryError):
+        raise
     except Exception as error:
-        raise _failed(what, error) from error
-
-
-def _failed(what: str, error: Exception) -> DataError:
-    reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-    return DataError(f"{what} failed: {type(error).__name__}: {reason}")
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise DataError(f"{what} failed: {type(error).__name__}: {reason}") from error

@@ -7,7 +7,8 @@ different cell is kept, and how often it occurs where it is a number, so a summa
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import reduce
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
@@ -21,20 +22,20 @@ from eigentree.errors import DataError, did_you_mean, quoted
 from eigentree.validation import MOST_WHOLE
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
     from eigentree.arrays import Floats, Integers
     from eigentree.data.tables.cells import Cells
 
-__all__ = ["MOST_DIFFERENT", "ColumnSummary", "Schema", "ValueCounts", "summary_of"]
+__all__ = ["MOST_DIFFERENT", "ColumnSummary", "Schema", "ValueCounts"]
 
 MOST_DIFFERENT = 2**18
 """Different cells of a column that are kept when summaries add up."""
 
 NEAR = 4096
-"""Whole numbers that lie within so many are counted in an array, without sorting them."""
+"""Whole numbers that lie within so many more than there are are counted in an array, without sorting them."""
 
 Kind: TypeAlias = Literal["labels", "truth", "numbers", ""]
 """What the type of a column says of its cells, whichever: declared labels, truth values, numbers, or nothing."""
@@ -49,10 +50,6 @@ class ValueCounts:
     weights: Floats | None = None
 
 
-NO_WHOLE = ValueCounts(np.zeros(0, np.int64), np.zeros(0, np.int64))
-NO_FRACTIONS = ValueCounts(np.zeros(0), np.zeros(0, np.int64))
-
-
 @dataclass(frozen=True, eq=False)
 class ColumnSummary:
     """What one column holds.
@@ -63,83 +60,64 @@ class ColumnSummary:
         What the type of the column says, in all parts alike.
     missing : int
         How many cells are None, NaN or null.
-    whole, fractions : ValueCounts
-        Those of columns of integers, and those of floats; apart, because floats do not hold all integers.
-    truths : tuple of int
-        How often False occurs, and True.
+    values : mapping of str to ValueCounts
+        By numpy's letter of their type: truth values ("b"), integers ("i") and floats ("f"), which do not hold all
+        integers; and cells of a file of text ("O"): what they are is known once all were read.
     labels : tuple
         Text, categories, and whatever else has a label, in the order in which they occur.
     declared, ordered : bool
         Whether all labels are those that categoricals declare, and whether these have an order.
-    texts : ValueCounts
-        Cells of a file of text as they are written there; what they are is known once all were read.
     beyond : str
         An example of a column with too many different cells, which are not kept then.
     """
 
     kind: Kind = ""
     missing: int = 0
-    whole: ValueCounts = NO_WHOLE
-    fractions: ValueCounts = NO_FRACTIONS
-    truths: tuple[int, int] = (0, 0)
+    values: Mapping[str, ValueCounts] = field(default_factory=dict)
     labels: tuple[Label, ...] = ()
     declared: bool = True
     ordered: bool = False
-    texts: ValueCounts | None = None
     beyond: str = ""
 
     @classmethod
     def of(cls, cells: Cells, weights: NDArray[Any] | None = None, kind: Kind = "") -> ColumnSummary:
         """Return the summary of the cells of a column, each as often as its weight says."""
-        if isinstance(cells, Categorical):
-            missing = int((cells.places < 0).sum())
-            if isinstance(cells, TextColumn):
-                return cls(missing=missing, texts=_counted_places(cells, weights))
-            if not cells.declared and cells.labels == (False, True) and type(cells.labels[0]) is bool:
-                true = int((cells.places == 1).sum())
-                return cls("truth", missing, truths=(len(cells.places) - missing - true, true))
-            kind = "labels" if cells.declared else ""
-            return cls(kind, missing, labels=cells.labels, declared=cells.declared, ordered=cells.ordered)
-        if cells.dtype.kind == "b":
-            true = int(cells.sum())
-            return cls("truth", truths=(len(cells) - true, true))
-        numbers: NDArray[Any] = cells
-        known = numbers == numbers
-        missing = len(numbers) - int(known.sum())
+        held = cells.places if isinstance(cells, Categorical) else cells
+        known = held >= 0 if isinstance(cells, Categorical) else held == held
+        missing = len(held) - int(np.count_nonzero(known))
         if missing:
-            numbers, weights = numbers[known], None if weights is None else weights[known]
-        found = _numbers(numbers, weights)
-        if cells.dtype.kind == "f":
-            return cls(kind, missing, fractions=found)
+            held, weights = held[known], None if weights is None else weights[known]
+        if isinstance(cells, TextColumn):
+            found, texts = _counted(held, weights), np.array(cells.labels, object)
+            return cls("", missing, {"O": _collected(texts[found.values], found.counts, found.weights)})
+        if isinstance(cells, Categorical):
+            if cells.declared or cells.labels != (False, True) or type(cells.labels[0]) is not bool:
+                kind = "labels" if cells.declared else ""
+                return cls(kind, missing, {}, cells.labels, cells.declared, cells.ordered)
+            held = held.astype(np.bool_)
+        found = _counted(held, weights)
         if found.values.dtype == np.uint64:
             # Too large for a label, which is said once it is known that the column has no labels given.
-            return cls(missing=missing, labels=tuple(found.values.tolist()), declared=False)
-        return cls(kind, missing, found)
+            return cls("", missing, {}, tuple(found.values.tolist()), declared=False)
+        letter = held.dtype.kind if held.dtype.kind in "bf" else "i"
+        return cls("truth" if letter == "b" else kind, missing, {letter: found})
 
     def __add__(self, other: ColumnSummary) -> ColumnSummary:
+        both = [each.values for each in (self, other)]
+        values = {
+            letter: reduce(_joined, [each[letter] for each in both if letter in each])
+            for letter in dict.fromkeys((*both[0], *both[1]))
+        }
         labels = self.labels
         if labels != other.labels:
             labels = tuple(dict.fromkeys((*labels, *other.labels)))
-        texts = self.texts or other.texts
-        if self.texts is not None and other.texts is not None:
-            texts = _joined(self.texts, other.texts)
-        made = ColumnSummary(
-            self.kind if self.kind == other.kind else "",
-            self.missing + other.missing,
-            _joined(self.whole, other.whole),
-            _joined(self.fractions, other.fractions),
-            (self.truths[0] + other.truths[0], self.truths[1] + other.truths[1]),
-            labels,
-            self.declared and other.declared,
-            self.ordered or other.ordered,
-            texts,
-            self.beyond or other.beyond,
-        )
-        parts = [part.values for part in (texts, made.whole, made.fractions) if part is not None]
-        if made.beyond or max(made._known_numbers, len(parts[0]), len(labels)) <= MOST_DIFFERENT:
-            return made
-        cells = [*labels[:1], *(cell for values in parts for cell in values[:1].tolist())]
-        return ColumnSummary(made.kind, made.missing, declared=False, beyond=quoted(cells[0]))
+        kind: Kind = self.kind if self.kind == other.kind else ""
+        declared, beyond = self.declared and other.declared, self.beyond or other.beyond
+        if not beyond and max(len(labels), *(len(part.values) for part in values.values()), 0) > MOST_DIFFERENT:
+            cells = (*labels[:1], *(cell for part in values.values() for cell in part.values[:1].tolist()))
+            values, labels, declared, beyond = {}, (), False, quoted(cells[0])
+        missing, ordered = self.missing + other.missing, self.ordered or other.ordered
+        return ColumnSummary(kind, missing, values, labels, declared, ordered, beyond)
 
     def together(self) -> ValueCounts | tuple[Label, ...] | None:
         """Return what all cells are: numbers, labels in the order of their states, or None where none is known.
@@ -147,18 +125,22 @@ class ColumnSummary:
         Truth values are the labels False and True. Among text, the number -1 marks a missing cell and is no label.
         """
         seen = self._typed()
-        if seen.labels and seen.declared and not seen._known_numbers and not any(seen.truths):
-            return seen.labels
-        truths = [value for value, times in zip((False, True), seen.truths, strict=True) if times]
-        too_large = bool(len(seen.whole.values)) and not (
-            seen.whole.values[0] >= -MOST_WHOLE and seen.whole.values[-1] <= MOST_WHOLE
-        )
-        alone = not (seen.missing or len(seen.fractions.values) or truths)
-        if not seen.labels and seen._known_numbers and (not too_large or alone):
-            return seen._as_numbers()
-        if not seen.labels and not seen._known_numbers:
-            return (False, True) if truths or seen.kind == "truth" else None
-        parts = [seen.labels, truths, seen.whole.values.tolist(), seen.fractions.values.tolist()]
+        known = {letter: part for letter, part in seen.values.items() if len(part.values)}
+        if not known.keys() & {"i", "f"}:
+            if not seen.labels:
+                return (False, True) if known or seen.kind == "truth" else None
+            if seen.declared and not known:
+                return seen.labels
+        elif not seen.labels:
+            whole = known["i"].values if "i" in known else np.zeros(1)
+            exact = bool(whole[0] >= -MOST_WHOLE and whole[-1] <= MOST_WHOLE)
+            if len(known) == 1 and (exact or not seen.missing):
+                return next(iter(known.values()))
+            if exact:
+                # Truth values among numbers are 0 and 1.
+                floats = [replace(part, values=part.values.astype(np.float64)) for part in known.values()]
+                return reduce(_joined, floats)
+        parts = [seen.labels, *(known[letter].values.tolist() for letter in "bif" if letter in known)]
         cells = [plain_label(cell, "a column") for part in parts for cell in part]
         if any(isinstance(cell, str) for cell in cells):
             cells = [cell for cell in cells if isinstance(cell, str | bool) or cell != -1]
@@ -167,35 +149,21 @@ class ColumnSummary:
     @property
     def is_continuous(self) -> bool:
         """Whether the column is one of numbers by its type, and some are no whole numbers."""
-        known = self.fractions.values
+        known = self.values["f"].values if "f" in self.values else np.zeros(0)
         return self.kind == "numbers" and bool((np.isfinite(known) & (known != np.rint(known))).any())
-
-    @property
-    def _known_numbers(self) -> int:
-        return len(self.whole.values) + len(self.fractions.values)
-
-    def _as_numbers(self) -> ValueCounts:
-        """Return all numbers together, truth values among them as 0 and 1."""
-        if not len(self.fractions.values) and not any(self.truths):
-            return self.whole
-        truths = np.flatnonzero(self.truths).astype(np.float64)
-        total = ValueCounts(truths, np.array([times for times in self.truths if times], np.int64))
-        floats = replace(self.whole, values=self.whole.values.astype(np.float64))
-        return _joined(_joined(total, floats), self.fractions)
 
     def _typed(self) -> ColumnSummary:
         """Return the same with text of a file as what it stands for."""
-        if self.texts is None:
+        if "O" not in self.values:
             return self
-        written = tuple(map(str, self.texts.values))
-        typed, rest = typed_texts(written), replace(self, texts=None)
+        texts = self.values["O"]
+        written = tuple(map(str, texts.values))
+        typed = typed_texts(written)
+        rest = replace(self, values={letter: part for letter, part in self.values.items() if letter != "O"})
         if typed is None:
             return rest + ColumnSummary(labels=written, declared=False) if written else rest
-        if typed.dtype.kind == "b":
-            false, true = (int(self.texts.counts[typed == value].sum()) for value in (False, True))
-            return rest + ColumnSummary("truth", truths=(false, true))
-        found = _collected(typed, self.texts.counts, self.texts.weights)
-        return rest + (ColumnSummary(whole=found) if typed.dtype.kind == "i" else ColumnSummary(fractions=found))
+        found = _collected(typed, texts.counts, texts.weights)
+        return rest + ColumnSummary(values={typed.dtype.kind: found})
 
 
 @dataclass(frozen=True, eq=False)
@@ -240,7 +208,7 @@ class Schema:
         weights = checked_weights(sample_weight, table.count)
         columns = each_column(
             table.all_names,
-            lambda place, name: ColumnSummary() if name in skip else summary_of(table, place, name, weights),
+            lambda place, name: ColumnSummary() if name in skip else _summary(table, place, name, weights),
         )
         return cls(table.names, tuple(columns), table.container, table.count)
 
@@ -258,7 +226,7 @@ class Schema:
             summary = ColumnSummary()
             # A column of dates, say, may be one that nobody needs.
             with suppress(DataError):
-                summary = summary_of(table, place, name, None)
+                summary = _summary(table, place, name)
             columns.append(summary)
         return cls(table.names, tuple(columns), table.container, 0)
 
@@ -309,12 +277,7 @@ class Schema:
     def settles(self, given: Collection[str] = (), codes: bool = False) -> bool:
         """Return whether types show all states, whatever the rows: declared categories and truth values.
 
-        Parameters
-        ----------
-        given : collection of str
-            Columns whose labels are known.
-        codes : bool
-            Whether numbers are codes that stand for themselves, as in the columns of a graph.
+        Labels of `given` columns are known; with `codes`, numbers stand for themselves, as in a graph's columns.
         """
         return all(
             name in given
@@ -325,47 +288,24 @@ class Schema:
         )
 
 
-def summary_of(table: Table | Schema, place: int, name: str, weights: NDArray[Any] | None) -> ColumnSummary:
-    """Return the summary of a column."""
-    if isinstance(table, Schema):
-        return table.columns[place]
-    kind: Kind = "numbers" if table.holds_numbers(place) else ""
-    return ColumnSummary.of(table.column(place, name), weights, kind)
+def _summary(table: Table, place: int, name: str, weights: NDArray[Any] | None = None) -> ColumnSummary:
+    return ColumnSummary.of(table.column(place, name), weights, "numbers" if table.holds_numbers(place) else "")
 
 
-def _numbers(cells: NDArray[Any], weights: NDArray[Any] | None) -> ValueCounts:
-    """Return the different ones of known numbers, as 64-bit integers or floats."""
-    if cells.dtype.kind in "iu":
-        if not len(cells):
-            return NO_WHOLE
+def _counted(cells: NDArray[Any], weights: NDArray[Any] | None) -> ValueCounts:
+    """Return the different ones of known cells, as truth values, or integers or floats of 64 bits."""
+    kind = cells.dtype.kind
+    if kind != "f" and len(cells):
         least, most = int(cells.min()), int(cells.max())
-        if most >= 2**63:
-            return _collected(cells, np.ones(len(cells), np.int64), weights)
-        if most - least < NEAR:
-            return _counted_near(cells.astype(np.int64) - least, least, most, weights)
-        cells = cells.astype(np.int64, copy=False)
-    else:
-        cells = cells.astype(np.float64, copy=False)
-    return _collected(cells, np.ones(len(cells), np.int64), weights)
-
-
-def _counted_near(places: Integers, least: int, most: int, weights: NDArray[Any] | None) -> ValueCounts:
-    times = np.bincount(places, minlength=most - least + 1)
-    came = np.flatnonzero(times)
-    weighed = None if weights is None else _weighed(places, weights, most - least + 1)[came]
-    return ValueCounts(came + least, times[came].astype(np.int64), weighed)
-
-
-def _counted_places(cells: Categorical, weights: NDArray[Any] | None) -> ValueCounts:
-    """Return the different texts of a column, sorted, and how often each occurs."""
-    texts = np.array(cells.labels, object)
-    known = cells.places >= 0
-    places = cells.places[known]
-    times = np.bincount(places, minlength=len(texts)).astype(np.int64)
-    weighed = None if weights is None else _weighed(places, weights[known], len(texts))
-    order = np.argsort(texts, kind="stable")
-    order = order[times[order] > 0]
-    return ValueCounts(texts[order], times[order], None if weighed is None else weighed[order])
+        if most < 2**63 and most - least < NEAR + len(cells):
+            places = cells.astype(np.int64) - least
+            times = np.bincount(places, minlength=most - least + 1)
+            came = np.flatnonzero(times)
+            weighed = None if weights is None else _weighed(places, weights, most - least + 1)[came]
+            values = came + least
+            return ValueCounts(values.astype(np.bool_) if kind == "b" else values, times[came], weighed)
+    wide = np.float64 if kind == "f" else np.uint64 if len(cells) and most >= 2**63 else np.int64
+    return _collected(cells.astype(wide, copy=False), np.ones(len(cells), np.int64), weights)
 
 
 def _collected(cells: NDArray[Any], counts: Integers, weights: NDArray[Any] | None) -> ValueCounts:

@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
+from itertools import pairwise
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eigentree.data.tables.column_summary import Schema, summary_of
-from eigentree.data.tables.labels import UNKNOWN, Labels
+from eigentree.data.tables.column_summary import Schema
+from eigentree.data.tables.labels import UNKNOWN, Bins, Labels
 from eigentree.data.tables.state_rules import (
     DEFAULT_OPTIONS,
+    UNKNOWN_RULES,
     ReadOptions,
+    checked_labels,
     given_labels,
     learned_meaning,
     report_frequencies,
@@ -23,8 +26,8 @@ from eigentree.data.tables.state_rules import (
     without_codes,
 )
 from eigentree.data.tables.table import ARRAY, Table, each_column, extra_columns, shown_columns, table_of
-from eigentree.data.tables.weights import checked_weights
-from eigentree.errors import DataError, quoted, what_there_is
+from eigentree.errors import DataError, FileError, quoted, what_there_is
+from eigentree.io.codec import FLAG, NUMBER, TEXT, TEXTS, VALUE, WHOLE, Field, Record, optional, tuple_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,8 +39,9 @@ if TYPE_CHECKING:
     from eigentree.data.tables.labels import Meaning
     from eigentree.data.tables.state_rules import UnknownRule
     from eigentree.graphs.graph import LatentGraph
+    from eigentree.io.codec import At
 
-__all__ = ["Columns"]
+__all__ = ["Columns", "checked_columns", "columns_content", "columns_of"]
 
 
 @dataclass(frozen=True)
@@ -106,32 +110,31 @@ class Columns:
             When a column has no known cell, or looks continuous and `numeric` does not say what to do; the message
             names all such columns.
         """
-        table = X if isinstance(X, Schema) else table_of(X)
-        rows, names = table.rows if isinstance(table, Schema) else table.count, table.all_names
+        names = X.all_names if isinstance(X, Schema) else (X := table_of(X)).all_names
         if "" in names:
             raise DataError(f"column {names.index('')} has no name, counted from 0; rename or drop it")
         given = given_labels(options.categories, names)
-        weights = None if isinstance(table, Schema) else checked_weights(options.sample_weight, table.count)
+        schema = X if isinstance(X, Schema) else Schema.of(X, options.sample_weight, given)
 
         def found(place: int, name: str) -> tuple[int, Meaning | None]:
             labels: Meaning | None = given.get(name)
             if labels is None:
-                seen = summary_of(table, place, name, weights)
+                seen = schema.columns[place]
                 labels = learned_meaning(seen, name, options.numeric)
-                report_names(name, labels, rows - seen.missing)
+                report_names(name, labels, schema.rows - seen.missing)
             return without_codes(labels) if isinstance(labels, Labels) else (len(labels.labels), labels)
 
         states, meanings = zip(*each_column(names, found), strict=True)
-        made = cls(names, states, meanings, options.handle_unknown, table.container, table.names is not None)
+        made = cls(names, states, meanings, options.handle_unknown, schema.container, schema.names is not None)
         for name in names:
             if name not in given:
-                report_frequencies(name, made.labels(name), states, rows)
+                report_frequencies(name, made.labels(name), states, schema.rows)
         return made
 
     def fitted_to(self, X: ArrayLike | Any, options: ReadOptions = DEFAULT_OPTIONS) -> Columns:
         """Return these columns, of a graph, with the labels that some data give to their states.
 
-        ValueCounts are codes already; text and categories are as many labels as the column has states.
+        Numbers are codes already; text and categories are as many labels as the column has states.
 
         Raises
         ------
@@ -140,22 +143,25 @@ class Columns:
         """
         table = X if isinstance(X, Schema) else table_of(X)
         given, numeric = given_labels(options.categories, self.names), options.numeric
-        weights = None if isinstance(table, Schema) else checked_weights(options.sample_weight, table.count)
         places = table.places(self.names)
         if extra := extra_columns(table.names, self.names):
             raise DataError(
                 f"the graph has no observed variable for {shown_columns(extra)} of the frame; select its columns, "
                 f"as with X[list(graph.observed)]"
             )
+        # Numbers that are codes need no summary, which takes a pass over them.
+        codes = [isinstance(table, Table) and numeric == "error" and table.holds_numbers(place) for place in places]
+        if isinstance(table, Schema):
+            schema = table
+        else:
+            known = [place for at, place in enumerate(places) if codes[at] or self.names[at] in given]
+            schema = Schema.of(table, options.sample_weight, [table.all_names[place] for place in known])
 
         def found(at: int, name: str) -> Meaning | None:
-            place, states = places[at], self.states[at]
+            states, seen = self.states[at], schema.columns[places[at]]
             labels: Meaning | None = given.get(name)
-            # ValueCounts that are codes need no summary, which takes a pass over them.
-            codes = isinstance(table, Table) and numeric == "error" and table.holds_numbers(place)
-            if labels is None and not codes:
-                seen = summary_of(table, place, name, weights)
-                labels = None if stands_for_itself(seen, states, numeric) else learned_meaning(seen, name, numeric)
+            if labels is None and not codes[at] and not stands_for_itself(seen, states, numeric):
+                labels = learned_meaning(seen, name, numeric)
             if labels is not None and len(labels.labels) != states:
                 raise DataError(
                     f"column {name!r} has {len(labels.labels)} states ({labels.described()}), but {states} in the "
@@ -216,13 +222,7 @@ class Columns:
         return codes
 
     def evidence(self, given: Mapping[str, Any]) -> Codes:
-        """Return the codes of one row that holds what is given by name, all other cells missing.
-
-        Raises
-        ------
-        DataError
-            When a name is no column, or a value no state of its column.
-        """
+        """Return the codes of one row that holds what is given by name, all other cells missing."""
         codes = self.missing(1)
         for name, code in self.given_codes(given).items():
             codes[0, self.position(name)] = code
@@ -262,3 +262,64 @@ class Columns:
                 known = ", ".join(repr(label) for label in meaning.labels[:6]) + (", …" if states > 6 else "")
             shown.append(f"{name}: {known}")
         return f"Columns({'; '.join(shown)}{'; …' if len(self.names) > 8 else ''})"
+
+
+LABELS = Record(
+    "labels", {"labels": tuple_of(VALUE), "declared": FLAG, "ordered": FLAG}, attributes={"labels": "values"}
+)
+
+BINS = Record(
+    "bins",
+    {"edges": tuple_of(NUMBER), "least": NUMBER, "most": NUMBER, "typical": tuple_of(NUMBER), "whole": FLAG},
+)
+
+
+def _meaning(_: Any, content: Any, at: At) -> Labels | Bins:
+    if isinstance(content, dict) and "labels" in content:
+        labels = LABELS.read(None, content)
+        return Labels(checked_labels(labels["values"], "a column").values, labels["declared"], labels["ordered"])
+    bins = Bins(**BINS.read(None, content))
+    rising = all(a < b for a, b in pairwise(bins.edges)) and len(bins.typical) == len(bins.edges) + 1
+    if not rising or not np.isfinite((bins.least, *bins.edges, bins.most, *bins.typical)).all():
+        raise FileError(f"{at.where}: the edges of bins are not in order, or not finite")
+    return bins
+
+
+MEANING = Field(lambda _, __, value: (LABELS if isinstance(value, Labels) else BINS).write(None, value), _meaning)
+
+COLUMNS = Record(
+    "a description of columns",
+    {
+        "names": TEXTS,
+        "states": tuple_of(WHOLE),
+        "meanings": tuple_of(optional(MEANING)),
+        "unknown": TEXT,
+        "container": TEXT,
+        "named": FLAG,
+    },
+)
+
+
+def columns_content(columns: Columns) -> dict[str, Any]:
+    """Return the document of columns."""
+    return COLUMNS.write(None, columns)
+
+
+def columns_of(content: Any) -> Columns:
+    """Return the columns of a document, once names, states and labels fit each other; else raise `FileError`."""
+    columns = Columns(**COLUMNS.read(None, content))
+    fits = len(columns.names) == len(set(columns.names)) == len(columns.states) == len(columns.meanings) > 0
+    if not fits or columns.unknown not in UNKNOWN_RULES or not all(columns.states):
+        raise FileError("columns have names, states and labels that do not fit each other")
+    for states, meaning in zip(columns.states, columns.meanings, strict=True):
+        if meaning is not None and len(meaning.labels) != states:
+            raise FileError("a column has one label per state")
+    return columns
+
+
+def checked_columns(content: Any, graph: LatentGraph) -> Columns:
+    """Return the columns of a document, once they are those of a graph."""
+    columns = columns_of(content)
+    if not columns.are_of(graph):
+        raise FileError("the columns are not those of the graph")
+    return columns

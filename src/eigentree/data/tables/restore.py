@@ -9,6 +9,7 @@ import numpy as np
 from eigentree.data.tables.cells import Categorical, is_missing, object_array
 from eigentree.data.tables.labels import Bins, Labels
 from eigentree.data.tables.table import ARRAY, TEXT, Table, frame_of, table_of, warn_of_extra
+from eigentree.data.tables.text_cells import FileTable, TextColumn, read_as
 from eigentree.errors import DataError, quoted
 
 if TYPE_CHECKING:
@@ -17,11 +18,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from eigentree.arrays import Booleans, Integers
+    from eigentree.data.streams.row_batches import Batch
     from eigentree.data.tables.columns import Columns
     from eigentree.data.tables.labels import Meaning
     from eigentree.data.tables.rows import Rows
 
-__all__ = ["arranged", "as_frame", "filled_rows", "frame_like", "row_labels", "sampled_rows"]
+__all__ = ["arranged", "arrow_rows", "as_frame", "filled_rows", "frame_like", "row_labels", "sampled_rows"]
 
 
 def filled_rows(
@@ -29,16 +31,8 @@ def filled_rows(
 ) -> Any:
     """Return rows with their missing cells filled, in the form in which they came; known cells stay as they are.
 
-    Parameters
-    ----------
-    X : what the user gave
-    rows : Rows
-        The same, read.
-    columns : Columns
-    codes : array of int, shape (rows, columns)
-        The codes of all cells, filled.
-    random : Generator, optional
-        Samples numbers inside their bins; without it a bin's typical number stands for it.
+    `X` is what the user gave, `rows` the same, read, and `codes` those of all cells, filled. Without `random`,
+    which samples numbers inside their bins, a bin's typical number stands for it.
     """
     frame = frame_of(X)
     if frame is None and columns.plain:
@@ -262,11 +256,17 @@ def _arrow_column(column: Any, cells: list[Any]) -> Any:
     whole = column.unify_dictionaries()
     declared = whole.chunk(0).dictionary.to_pylist() if whole.num_chunks else []
     labels = list(dict.fromkeys([*declared, *(cell for cell in cells if cell is not None)]))
+    return _dictionary(cells, labels, column.type)
+
+
+def _dictionary(cells: Sequence[Any], labels: Sequence[Any], kind: Any) -> Any:
+    """Return cells as an Arrow column of a dictionary type, whose values are labels in their order."""
+    import pyarrow
+
     places = {label: place for place, label in enumerate(labels)}
-    indices = pyarrow.array([places.get(cell) for cell in cells], column.type.index_type)
-    values = pyarrow.array(labels, column.type.value_type)
-    held = pyarrow.DictionaryArray.from_arrays(indices, values, ordered=column.type.ordered)
-    return pyarrow.chunked_array([held])
+    indices = pyarrow.array([places.get(cell) for cell in cells], kind.index_type)
+    values = pyarrow.array(labels, kind.value_type)
+    return pyarrow.chunked_array([pyarrow.DictionaryArray.from_arrays(indices, values, ordered=kind.ordered)])
 
 
 def _new_series(name: str, cells: list[Any], library: Any) -> Any:
@@ -310,8 +310,63 @@ def _categorical(native: Any, name: str, values: NDArray[Any], meaning: Labels, 
     if library.is_polars() and all(isinstance(label, str) for label in labels):
         return native.Series(name, values.tolist(), dtype=native.Enum(labels))
     if library.is_pyarrow():
-        places = {label: place for place, label in enumerate(labels)}
-        indices = native.array([places[value] for value in values.tolist()], native.int32())
-        held = native.DictionaryArray.from_arrays(indices, native.array(labels), ordered=meaning.ordered)
-        return native.chunked_array([held])
+        kind = native.dictionary(native.int32(), native.array(labels).type, meaning.ordered)
+        return _dictionary(values.tolist(), labels, kind)
     return native.Series(name, values.tolist())
+
+
+def arrow_rows(batch: Batch, columns: Columns) -> Any:
+    """Return the rows of a batch as an Arrow table, with all the columns that they have.
+
+    Text of a file is turned into what the columns of a model hold: text, numbers, or truth values.
+    """
+    if isinstance(batch.data, FileTable):
+        return _typed(batch.data, columns)
+    with batch.named():
+        frame = frame_of(batch.data)
+        if frame is None:
+            frame = frame_of(as_frame(batch.data, columns.names, "pyarrow"))
+        assert frame is not None
+        return frame.to_arrow()
+
+
+def _typed(table: FileTable, columns: Columns) -> Any:
+    import pyarrow
+
+    made = {}
+    for place, name in enumerate(table.names):
+        cells = table.held[place]
+        if not isinstance(cells, TextColumn) or name not in columns.names:
+            made[name] = pyarrow.array(table.cells(place)) if isinstance(cells, Categorical | np.ndarray) else cells
+            continue
+        meaning = columns.meanings[columns.position(name)]
+        read = read_as(cells, meaning)
+        kind = _kind(meaning)
+        if isinstance(read, Categorical):
+            # What is no label of the column is a missing cell there, or an error by now.
+            values = np.array([*(label if type(label) is kind else None for label in read.labels), None], object)
+            made[name] = pyarrow.array(values[read.places], _arrow_type(kind))
+        else:
+            missing = read != read
+            values = np.where(missing, 0, read).astype(np.int64 if kind is int else np.float64)
+            made[name] = pyarrow.array(values, _arrow_type(kind), mask=missing)
+    return pyarrow.table(made)
+
+
+def _kind(meaning: Meaning | None) -> type:
+    """Return what the cells of a column are."""
+    if meaning is None:
+        return int
+    if isinstance(meaning, Bins):
+        return int if meaning.whole else float
+    kinds = {type(value) for value in meaning.values}
+    for kind in (str, float, int):
+        if kind in kinds:
+            return kind
+    return bool
+
+
+def _arrow_type(kind: type) -> Any:
+    import pyarrow
+
+    return {str: pyarrow.string(), float: pyarrow.float64(), int: pyarrow.int64(), bool: pyarrow.bool_()}[kind]

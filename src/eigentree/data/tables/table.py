@@ -27,6 +27,7 @@ __all__ = [
     "TEXT",
     "ColumnTable",
     "Table",
+    "as_array",
     "each_column",
     "extra_columns",
     "frame_of",
@@ -112,9 +113,13 @@ class Table(ABC):
         """Return whether a column is one of numbers by its type, whatever its cells."""
         return False
 
+    def only(self, names: Sequence[str]) -> Table:
+        """Return the same rows with some of the columns, by their names and in this order."""
+        return _Chosen(self, tuple(names))
+
     def without(self, name: str) -> Table:
         """Return the same rows without one of their columns that have names."""
-        return _Without(self, (self.names or ()).index(name))
+        return self.only([each for each in self.names or () if each != name])
 
 
 @dataclass(eq=False)
@@ -137,13 +142,7 @@ class _Array(Table):
 
 
 class ColumnTable(Table):
-    """Columns that were read already.
-
-    Attributes
-    ----------
-    held : list of TextColumn, Categorical, array or Arrow column
-        The cells of each column.
-    """
+    """Columns that were read already: each `TextColumn`, `Categorical`, array or Arrow column is `held`."""
 
     def __init__(
         self, names: Sequence[str] | None, held: Sequence[Any], count: int, container: str = ARRAY
@@ -204,24 +203,24 @@ class _Frame(Table):
 
 
 @dataclass(eq=False)
-class _Without(Table):
-    """A table without one of its columns."""
+class _Chosen(Table):
+    """Some of the columns of a table."""
 
     table: Table
-    gone: int
+    names: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        self.container, self.count, self.width = self.table.container, self.table.count, self.table.width - 1
-        self.names = tuple(name for at, name in enumerate(self.table.names or ()) if at != self.gone)
+        self.container, self.count, self.width = self.table.container, self.table.count, len(self.names)
+        self._at = self.table.places(self.names)
 
     def read_column(self, place: int, name: str) -> Cells:
-        return self.table.column(place + (place >= self.gone), name)
+        return self.table.column(self._at[place], name)
 
     def cells(self, place: int) -> list[Any]:
-        return self.table.cells(place + (place >= self.gone))
+        return self.table.cells(self._at[place])
 
     def holds_numbers(self, place: int) -> bool:
-        return self.table.holds_numbers(place + (place >= self.gone))
+        return self.table.holds_numbers(self._at[place])
 
 
 def placed(
@@ -322,18 +321,24 @@ def frame_of(X: Any) -> Any | None:
         raise DataError(f"data are an array, rows in a list or a data frame, not {quoted(X)}") from None
 
 
-def _unnamed(X: Any) -> Table:
-    if isinstance(X, Sized) and not isinstance(X, np.ndarray):
-        check_cells("the data", len(X), "give them in parts, as arrays or frames")
+def as_array(cells: Any, what: str, complaint: str) -> NDArray[Any]:
+    """Return a list of cells, or of rows of cells, as an array that keeps them as they are."""
+    if isinstance(cells, Sized) and not isinstance(cells, np.ndarray):
+        check_cells(what, len(cells), "give them in parts")
     try:
-        array = X if isinstance(X, np.ma.MaskedArray) else np.asarray(X)
-        if array.dtype.kind in "US" and not isinstance(X, np.ndarray):
+        array = cells if isinstance(cells, np.ma.MaskedArray) else np.asarray(cells)
+        if array.dtype.kind in "US" and not isinstance(cells, np.ndarray):
             # numpy would turn the numbers of a mixed list into text.
-            array = np.array(X, object)
+            array = np.array(cells, object)
     except (ValueError, TypeError, OverflowError):
-        raise DataError("the rows have different lengths; every row needs one cell per column") from None
+        raise DataError(complaint) from None
     except Exception as error:  # what an object's own __array__ raises
-        raise DataError(f"the data cannot be read as an array: {type(error).__name__}: {error}") from None
+        raise DataError(f"{what} cannot be read as an array: {type(error).__name__}: {error}") from None
+    return array
+
+
+def _unnamed(X: Any) -> Table:
+    array = as_array(X, "the data", "the rows have different lengths; every row needs one cell per column")
     if array.dtype.kind == "V":
         raise DataError("the data are an array of records; make a frame of it, as with pandas.DataFrame(X)")
     if array.ndim == 1 and len(array) and (words := _words(array)):

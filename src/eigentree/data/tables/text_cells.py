@@ -42,14 +42,7 @@ class TextColumn(Categorical):
 
 
 class FileTable(ColumnTable):
-    """Rows of a file.
-
-    Attributes
-    ----------
-    names : tuple of str
-    source : str
-        The name of the file, for messages.
-    """
+    """Rows of a file, whose name for messages is `source`."""
 
     names: tuple[str, ...]
 

@@ -12,9 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from eigentree.counting.pair_counts import PairCounts
-from eigentree.data.streams.encoded_stream import in_stretches
-from eigentree.data.streams.scratch import Scratch, kept_on_disk
-from eigentree.data.streams.spool import Spool
+from eigentree.data.streams.encoded_stream import Scratch, Spool, in_stretches, kept_on_disk
 from eigentree.em.estep.unique_rows import DistinctRows, margins
 from eigentree.em.out_of_core import parted_rows
 from eigentree.em.out_of_core.parted_rows import PartedRows

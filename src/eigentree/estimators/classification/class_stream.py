@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eigentree.counting.structure_and_schema import graph_and_columns
+from eigentree.data.streams.encoded_stream import Spool, StreamSchema
 from eigentree.data.streams.sources import stream_of
-from eigentree.data.streams.spool import Spool
-from eigentree.data.streams.stream_schema import StreamSchema
 from eigentree.data.tables.columns import Columns
 from eigentree.data.tables.state_rules import ReadOptions
 from eigentree.data.tables.weights import NO_WEIGHT

@@ -11,8 +11,8 @@ from eigentree.counting.counts import weighted_chunks
 from eigentree.counting.statistics import Statistics
 from eigentree.counting.structure_and_schema import resolved
 from eigentree.data.sequences.sequence_codes import Sequences
+from eigentree.data.streams.encoded_stream import any_rows_and_columns
 from eigentree.data.streams.sources import is_stream
-from eigentree.data.streams.stream_schema import any_rows_and_columns
 from eigentree.data.tables.rows import Rows
 from eigentree.data.tables.state_rules import ReadOptions, check_rules
 from eigentree.data.tables.table import table_of

@@ -6,15 +6,13 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
-from eigentree.data.streams.parquet_parts import arrow_rows
 from eigentree.data.streams.sources import is_stream, stream_of
-from eigentree.data.tables.restore import filled_rows
+from eigentree.data.tables.restore import arrow_rows, filled_rows
 from eigentree.data.tables.rows import Rows
 from eigentree.data.tables.text_cells import FileTable, TextColumn
 from eigentree.errors import DataError
 from eigentree.inference.queries import Queries, warn_undefined
-from eigentree.io.atomic_write import checked_path
-from eigentree.io.byte_files import named_format
+from eigentree.io.byte_files import checked_path, named_format
 from eigentree.io.table_files import write_table
 from eigentree.messages import renamed_arguments
 from eigentree.progress import shown_batches

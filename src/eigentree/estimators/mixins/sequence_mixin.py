@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from eigentree.data.sequences.sequence_codes import Sequences
-from eigentree.data.sequences.sequence_restore import filled_sequences, per_step, sampled_sequences
+from eigentree.data.sequences.sequence_codes import Sequences, filled_sequences, per_step, sampled_sequences
 from eigentree.data.tables.labeled_table import LabeledTable, TablesByName
 from eigentree.data.tables.weights import positive_weights
 from eigentree.errors import DataError, ParameterError, quoted
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from eigentree.arrays import Floats
-    from eigentree.data.sequences.sequence_forms import SequenceForm
+    from eigentree.data.sequences.steps import SequenceForm
     from eigentree.inference.networks.network import LatentNetwork
     from eigentree.inference.sequences.hmm_chain import Chain
     from eigentree.spectral.sequences.sequence_model import SpectralSequenceModel
@@ -61,7 +60,9 @@ class SequenceMixin(Parameters):
 
     def _ignore(self, y: object, lengths: object, sequences: Sequences) -> None:
         """Raise `DataError` where lengths are given in the place of y, as hmmlearn has it."""
-        if lengths is not None or not isinstance(y, list | tuple | np.ndarray) or len(y) == sequences.count:
+        if lengths is not None or not isinstance(y, list | tuple | np.ndarray) or getattr(y, "ndim", 1) == 0:
+            return
+        if len(y) == sequences.count:
             return
         counts = [int(each) for each in y if isinstance(each, int | np.integer)]
         if len(counts) == len(y) and sum(counts) == sequences.steps:

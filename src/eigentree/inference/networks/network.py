@@ -31,7 +31,7 @@ from eigentree.inference.operators.tree_operators import TreeOperators
 from eigentree.inference.tensors.calibration import Factor, calibrated
 from eigentree.inference.tensors.named_tables import homes, learnable_tables, marginal, table_axes
 from eigentree.inference.tensors.tensor import LabeledTensor
-from eigentree.io.atomic_write import write_whole
+from eigentree.io.byte_files import write_whole
 from eigentree.messages import renamed_arguments
 from eigentree.validation import Seed, a_mapping, as_float, generator, our_arithmetic
 

@@ -17,7 +17,7 @@ from eigentree.errors import FileError, NetworkError
 from eigentree.graphs.elimination import check_families
 from eigentree.graphs.graph import LatentGraph
 from eigentree.inference.networks.bif import BifNetwork, bif_text
-from eigentree.io.atomic_write import checked_path, opened
+from eigentree.io.byte_files import checked_path, opened
 
 if TYPE_CHECKING:
     import os

@@ -268,7 +268,7 @@ def _folds(counts: Counts, sample: RowSample) -> list[tuple[Codes, NDArray[Any]]
     if share * sample.weights.sum() * MANY_SAMPLES <= counts.rows:
         folds = [sample.fold(0, 1, share)]
     else:
-        tried = 1 if len(counts.tally.dense) > LARGE_CELLS else FOLDS
+        tried = 1 if len(counts.dense) > LARGE_CELLS else FOLDS
         folds = [sample.fold(number, FOLDS, share) for number in range(tried)]
     return [fold for fold in folds if len(fold[0])]
 
@@ -303,7 +303,7 @@ def choose_class_shrinkage(
     """
     counts = [each.counts for each in statistics]
     shared = bounded([each.sample for each in statistics])
-    folds_tried = 1 if len(counts[0].tally.dense) > large_cells else CLASS_FOLDS
+    folds_tried = 1 if len(counts[0].dense) > large_cells else CLASS_FOLDS
     parts = [_class_fold(plan, counts, shared, scaling, floor, number) for number in range(folds_tried)]
     known = [part for part in parts if part is not None]
     if not known:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from eigentree.core.compiling import announced
 from eigentree.errors import FileError, ParameterError, quoted
-from eigentree.io.atomic_write import write_whole
+from eigentree.io.byte_files import write_whole
 from eigentree.validation import our_arithmetic
 from eigentree.viz.reports.adapters import adapter_of
 from eigentree.viz.reports.evaluation_data import evaluation_data
