@@ -14,7 +14,7 @@ import numpy as np
 import eigentree as et
 from benchmarks.measure import best_seconds, in_fresh_process, peak_growth, seconds, show_note, show_table
 from benchmarks.planted import planted_network, random_tree
-from eigentree.graphs.tree_distance import robinson_foulds
+from benchmarks.tree_distance import robinson_foulds
 
 if TYPE_CHECKING:
     from collections.abc import Callable

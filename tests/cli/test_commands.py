@@ -84,7 +84,7 @@ def test_names_are_known_ones() -> None:
     assert known("hmm3") == "hmm3"
     with pytest.raises(ValueError, match="there is no structure 'hmm33'; did you mean 'hmm3'"):
         known("hmm33")
-    with pytest.raises(ValueError, match="there is no structure 'tree'; there are hmm2, hmm3"):
+    with pytest.raises(ValueError, match="there is no structure 'tree'; there are 'hmm3', 'hmm2'"):
         known("tree")
 
 

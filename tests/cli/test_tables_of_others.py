@@ -104,7 +104,8 @@ def test_numbers_of_other_countries_are_read(here: Path) -> None:
         answer(f"eigentree fit {name}.csv{options} --numeric quantiles --structure mixture -o {name}.eigentree")
     assert et.load("german.eigentree").columns_ == et.load("plain.eigentree").columns_
     Path("english.csv").write_text('pay,kind\n"125,000",a\n"1,500",b\n' * 1 + '"125,000",a\n' * 30)
-    assert "--thousands ," in call("eigentree fit english.csv --structure mixture -o m.eigentree")[2]
+    errors = call("eigentree fit english.csv --structure mixture -o m.eigentree")[2]
+    assert "with --thousands ',', or make" in errors
 
 
 def test_score_writes_rows_into_a_pipe_as_predict_does(here: Path) -> None:
@@ -196,3 +197,14 @@ def test_a_delimiter_that_is_not_there_is_an_error(here: Path) -> None:
     code, _, errors = call("eigentree fit people.csv --delimiter ';' -o m.eigentree")
     assert code == 1
     assert "has no ';', and is one name, 'name,city,size,party'; the delimiter may be ','" in errors
+
+
+def test_each_column_that_cannot_be_read_comes_with_advice_in_options(here: Path, people: pd.DataFrame) -> None:
+    people.assign(number=range(1001, 1091), weight=np.arange(90) * 1.1).to_csv("numbers.csv", index=False)
+    code, _, errors = call("eigentree fit numbers.csv --drop name -o m.eigentree")
+    assert code == 1
+    assert "column 'number' holds 90 different whole numbers" in errors
+    assert "as an identifier does; leave it out with --drop" in errors
+    assert "column 'weight' looks continuous" in errors
+    assert errors.count("--numeric quantiles") == 2
+    assert "pandas" not in errors

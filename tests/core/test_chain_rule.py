@@ -143,7 +143,7 @@ def test_draws_are_where_the_uniform_number_falls(name: str) -> None:
     codes = np.asfortranarray(np.array([STATES] * 20, np.uint8))
     codes[3, 1] = 1
     first = codes[:, walker.order[0]].copy()
-    found = walker.draw(flat(tables, nodes), floor, codes, np.random.default_rng(0))
+    found = walker.log_prob(flat(tables, nodes), floor, codes, np.random.default_rng(0))
     uniform = np.random.default_rng(0).random(codes.shape)
     assert (codes[:, list(walker.order)] < np.array(STATES)[list(walker.order)]).all()
     assert codes[3, 1] == 1

@@ -20,8 +20,7 @@ from eigentree.core.trees.extended_range import WideWorkspace, wide_downward, wi
 from eigentree.core.trees.flat_tree import FlatTree, Workspace
 from eigentree.core.trees.message_passing import careful_upward, downward, draw, upward
 from eigentree.core.trees.narrow_messages import narrow_upward
-from eigentree.inference.operators.node_operator import NodeOperator
-from eigentree.inference.operators.operator_layout import Narrow, all_kept, flat_tree, round_tour
+from eigentree.inference.operators.operator_layout import Narrow, NodeOperator, all_kept, flat_tree, round_tour
 from eigentree.inference.operators.tree_operators import upward_pass
 
 

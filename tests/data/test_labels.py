@@ -337,9 +337,7 @@ def test_a_column_of_identifiers_is_to_be_dropped(first: int) -> None:
         match=r"column 'id' holds 200 different whole numbers in 200 rows, such as \d+, as an identifier",
     ):
         Columns.learned(frame)
-    with pytest.warns(
-        RuntimeWarning, match="column 'id' numbers the rows; it is cut into bins, but is better dropped"
-    ):
+    with pytest.warns(RuntimeWarning, match="column 'id' is an identifier, which numbers the rows; drop it"):
         Columns.learned(frame, ReadOptions(numeric="quantiles"))
 
 
@@ -385,7 +383,7 @@ def test_labels_that_name_their_rows_are_told(declared: bool) -> None:
     frame.loc[:4, "id"] = None
     if declared:
         frame = frame.astype({"id": "category"})
-    told = "column 'id' has 95 different labels in 95 rows, as names of rows have; .* drop the column"
+    told = "column 'id' is an identifier: 95 different labels in 95 rows, .* drop the column"
     with pytest.warns(RuntimeWarning, match=told):
         Columns.learned(frame)
     with pytest.warns(RuntimeWarning, match=told):

@@ -59,7 +59,7 @@ def far_problem(table: Any, weight: str | None = None) -> PartedObjective:
     graph, _, found = resolved(GRAPH, table, ReadOptions(sample_weight=weight))
     far = parted_rows(found)
     assert isinstance(far, ClusterRows)
-    return far.objective(graph, far.gaps(), 0.5)
+    return far.objective(graph, far.with_missing(), 0.5)
 
 
 def near_problem(rows: np.ndarray, weights: np.ndarray | None = None) -> TreeObjective:
@@ -97,7 +97,7 @@ def test_rows_are_taken_by_number_from_their_partitions(rows: np.ndarray) -> Non
     codes, weights = far.taken(numbers)
     assert (codes == coded(GRAPH, rows)[numbers]).all()
     assert (weights == 1).all()
-    assert far.objective(GRAPH, far.gaps(), 0.5, numbers).weight == 321
+    assert far.objective(GRAPH, far.with_missing(), 0.5, numbers).weight == 321
 
 
 def test_an_impossible_row_of_a_partition_is_named_by_its_number() -> None:

@@ -546,7 +546,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"transitions": [[1, np.nan], [0, 1]]}, "zero where a state cannot follow"),
     ({"transitions": [[1, -1], [0, 1]]}, "array of shape.*, not"),
     ({"transitions": [[1, 1], [0, 0]]}, "no state may follow state 1"),
-    ({"start": [0.5, 0.6]}, "add up to 1"),
+    ({"start": [0.5, 0.6]}, "each distribution has the sum 1"),
     ({"start": [1.0]}, r"needs \(2,\)"),
     ({"sticky": -1}, "sticky is a finite number"),
     ({"pseudo_counts": "auto"}, "pseudo_counts is a finite number"),

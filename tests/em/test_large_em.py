@@ -77,7 +77,7 @@ def both(
     near = TreeObjective.of(graph, DistinctRows.of(codes, states, known), gaps, pseudo_counts, 1)
     far = split(graph, rows, cuts, weights)
     assert far.count == len(rows)
-    assert far.gaps() == gaps
+    assert far.with_missing() == gaps
     assert_allclose(far.weight, near.weight, rtol=1e-14)
     return near, far.objective(graph, gaps, pseudo_counts, threads=threads)
 
@@ -396,7 +396,7 @@ def test_a_full_disk_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr("tempfile.TemporaryFile", lambda **_: Full())
     with pytest.raises(et.errors.FileError, match=r"No space left on device.*TMPDIR"):
-        spooled.objective(network.graph, spooled.gaps(), 0.0)
+        spooled.objective(network.graph, spooled.with_missing(), 0.0)
 
 
 def test_rows_that_are_none_or_weigh_nothing_are_told() -> None:

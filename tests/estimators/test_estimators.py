@@ -512,7 +512,7 @@ def test_one_observed_variable_is_learned_by_its_frequencies(graph: et.LatentGra
     assert_allclose(np.exp(model.score_samples([[0], [1], [2]])), frequencies)
     assert_allclose(model.predict_proba([[-1]], "x"), [frequencies])
     assert set(model.sample(500, seed=0).ravel()) == {0, 1, 2}
-    assert str(model.report_).startswith("0 separators")
+    assert "weakest of 0 separators" in str(model.report_)
 
 
 @pytest.mark.parametrize("recipe", ["unshrunk", "published"])

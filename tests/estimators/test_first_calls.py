@@ -39,6 +39,22 @@ def test_an_imputer_needs_no_arguments() -> None:
     assert not et.JunctionTreeImputer().fit_transform(X).isna().any().any()
 
 
+def test_online_em_says_what_structure_to_give() -> None:
+    for call in (et.OnlineEMJunctionTree().fit, et.OnlineEMJunctionTree().partial_fit):
+        with pytest.raises(et.ParameterError, match=r"a structure: .*zoo\.Mixture\(4\).*learn_structure\(X\)"):
+            call(X)
+    assert np.isfinite(et.OnlineEMJunctionTree(et.zoo.Mixture(4), passes=1, random_state=0).fit(X).score(X))
+
+
+def test_an_identifier_is_called_one_and_is_to_be_dropped() -> None:
+    known = X.assign(id=[f"person {number}" for number in range(len(X))])
+    with pytest.warns(RuntimeWarning, match="'id' is an identifier: 120 different labels.*; drop the column"):
+        MIXTURE.fit(known)
+    numbered = X.assign(id=np.arange(len(X)))
+    with pytest.warns(RuntimeWarning, match="'id' is an identifier, which numbers the rows; drop it"):
+        et.EMJunctionTree(et.zoo.Mixture(2), numeric="quantiles", random_state=0).fit(numbered)
+
+
 def test_one_hidden_variable_is_the_default_target() -> None:
     assert_array_equal(FITTED.predict(X), FITTED.predict(X, "h"))
     assert_array_equal(FITTED.predict_proba(X), FITTED.predict_proba(X, "h"))
@@ -56,6 +72,15 @@ def test_one_hidden_variable_is_the_default_target() -> None:
         (et.SpectralHMM, "hidden_states="),
         (et.zoo.Mixture, "hidden_states="),
         (et.zoo.HMM, "hidden_states="),
+        (et.zoo.FactorialHMM, "hidden_states="),
+        (et.zoo.LatentTree, "hidden_states="),
+        (et.zoo.hmm, "hidden_states="),
+        (et.zoo.factorial_hmm, "hidden_states="),
+        (et.zoo.latent_tree, "hidden_states="),
+        (et.zoo.mixture, "hidden_states="),
+        (et.zoo.paper_junction_tree, "hidden_states="),
+        (et.zoo.semi_hidden_markov, "hidden_states="),
+        (et.select_hmm, "hidden_states="),
         (et.EMJunctionTree, r"zoo.Mixture\(hidden_states=3\)"),
         (et.SpectralJunctionTree, r"zoo.Mixture\(hidden_states=3\)"),
         (et.OnlineEMJunctionTree, r"zoo.Mixture\(hidden_states=3\)"),

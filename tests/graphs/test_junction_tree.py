@@ -264,7 +264,7 @@ def test_cliques_of_many_variables_of_one_state_are_refused_as_well() -> None:
     """Their tables are small, but have more axes than any array."""
     names = [f"v{i}" for i in range(40)]
     alike = et.LatentGraph(dict.fromkeys(names, 1), list(combinations(names, 2)), names[1:], directed=False)
-    with pytest.raises(et.TreewidthError, match=r"a clique of 40 variables, more than the 30 .*\{v0, v1,"):
+    with pytest.raises(et.TreewidthError, match=r"a clique of 40 variables with more axes than the 30 .*\{v0, v1,"):
         JunctionTree.build(alike)
     parents = et.LatentGraph(dict.fromkeys(names, 1), [(name, "v0") for name in names[1:]], names[1:])
     for build in (JunctionTree.build, et.LatentNetwork.random):

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 import eigentree as et
 from benchmarks.planted import planted_network, random_tree
+from benchmarks.tree_distance import robinson_foulds, splits
 from eigentree.counting.mutual_information import distances_of
 from eigentree.errors import GraphError
 from eigentree.graphs.graph import LatentGraph
 from eigentree.graphs.neighbour_joining import joined
 from eigentree.graphs.structure_learning import chow_liu, hidden_chow_liu, joined_tree, spanning_tree
-from eigentree.graphs.tree_distance import robinson_foulds, splits
 
 
 def names_of(count: int) -> list[str]:

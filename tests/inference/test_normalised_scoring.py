@@ -18,6 +18,7 @@ import eigentree as et
 from eigentree.core.trees.chain_rule import CLIPPED
 from eigentree.data.tables.columns import Columns
 from eigentree.data.tables.rows import Rows
+from eigentree.markup.html import number
 
 PUBLISHED = {"views": 1, "scaling": None, "shrinkage": 0}
 RECIPES = {
@@ -289,7 +290,7 @@ def test_the_report_tells_how_much_was_clipped() -> None:
     scores = model.model_.scored(Rows.of(rows, Columns.of(graph)).encode())
     assert_allclose(model.report_.clipping.share, scores.clipped.mean() / 5)
     assert_allclose(model.report_.clipping.refused, (scores.refused > 0).mean())
-    assert f"clipped: {model.report_.clipping.share:.2%} of cells" in str(model.report_)
+    assert f"{number(100 * model.report_.clipping.share)} % of cells' distributions" in str(model.report_)
 
 
 def test_without_a_floor_what_was_never_seen_is_impossible_and_the_rest_is_not() -> None:

@@ -21,8 +21,7 @@ from eigentree.planning.view_plan import ViewPlan
 from eigentree.spectral.learn.moments import CountedTables
 from eigentree.spectral.learn.operator_learning import learn
 from eigentree.spectral.learn.shrinkage import FLOORS, FOLDS, GRID, USUAL, choose, usual_floor
-from eigentree.spectral.learn.spectral_fit import counted_marginals, exact_marginals, pseudo_rows
-from eigentree.spectral.learn.spectral_model import SpectralModel
+from eigentree.spectral.learn.spectral_fit import SpectralModel, counted_marginals, exact_marginals, pseudo_rows
 
 GRAPH = et.zoo.hmm(6, 1, 2, 3)
 NETWORK = et.LatentNetwork.random(GRAPH, seed=0)

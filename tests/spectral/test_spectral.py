@@ -252,7 +252,6 @@ def test_pseudo_rows_are_rows_of_every_configuration(states: tuple[int, ...]) ->
     given, spread = CountedTables(more, 0.0), CountedTables(counts, 1.5)
     assert_allclose(spread.stacked(groups), given.stacked(groups), atol=1e-12)
     assert_allclose(spread.marginal(1), given.marginal(1), atol=1e-12)
-    assert_allclose(spread.pair((0,), (1, 2)), given.pair((0,), (1, 2)), atol=1e-12)
     assert_allclose(spread.moments(groups, features), given.moments(groups, features), atol=1e-12)
     parts = [((0,), features[0]), ((1, 2), random.random((states[1] * states[2], 2)))]
     assert_allclose(spread.expectation(parts), given.expectation(parts), atol=1e-12)
@@ -272,7 +271,6 @@ def test_columns_that_no_row_has_together_count_as_independent() -> None:
     share = 1.5 / 61.5
     expected = (1 - share) * np.einsum("a,b,c->abc", *alone[:3]) + share / 27
     assert_allclose(tables.stacked([(0, 1, 2)])[0], expected.ravel(), atol=1e-12)
-    assert_allclose(tables.pair((0,), (1, 2)), expected.reshape(3, 9), atol=1e-12)
     turned = np.einsum("abc,ai,bj,ck->ijk", expected, features[0], features[1], features[2])
     assert_allclose(tables.moments([(0, 1, 2), (1, 2, 3)], features)[0], turned, atol=1e-12)
     parts = [((k,), features[k]) for k in range(3)]

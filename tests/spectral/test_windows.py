@@ -14,8 +14,8 @@ from eigentree.counting.window_counts import SequenceStatistics
 from eigentree.errors import DataError, ParameterError
 from eigentree.planning.channel_blocks import ChannelBlocks
 from eigentree.planning.window_plan import Cell, WindowPlan
+from eigentree.spectral.sequences.sequence_model import choose_windows
 from eigentree.spectral.sequences.window_operators import cell_marginals, learn_windows
-from eigentree.spectral.sequences.window_shrinkage import choose_windows
 
 MANY = 1e9
 """Weights that stand for a population: variance scaling sees no noise."""

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import eigentree as et
 from eigentree.markup.html import with_error
-from eigentree.viz.reports.adapters import adapter_of
-from eigentree.viz.reports.evaluation_data import evaluation_data
+from eigentree.viz.reports.evaluation_data import adapter_of, evaluation_data
 from eigentree.viz.reports.masked_cells import masked_accuracy
 from eigentree.viz.reports.page import findings
 

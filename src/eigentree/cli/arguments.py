@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Self, TypeAlias
 
 from cyclopts import Group, Parameter
 
-from eigentree.errors import EigentreeError, did_you_mean
+from eigentree.errors import EigentreeError, did_you_mean, what_there_is
 
 __all__ = [
     "PIPE",
@@ -104,8 +104,7 @@ def one_of(what: str, known: Sequence[str]) -> Callable[[str], str]:
 
     def check(text: str) -> str:
         if text not in known:
-            hint = did_you_mean(text, known) or f"; there are {', '.join(known)}"
-            raise ValueError(f"there is no {what} {text!r}{hint}")
+            raise ValueError(f"there is no {what} {text!r}{what_there_is(text, known)}")
         return text
 
     return check

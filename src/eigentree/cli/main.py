@@ -1,9 +1,12 @@
 """The command ``eigentree``: one file per command, gathered here and loaded when it is called."""
 
+import inspect
 import os
+import re
 import sys
 import warnings
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Any, Literal, NamedTuple, get_args, get_origin
 
 from cyclopts import App, CycloptsError, Group
@@ -17,47 +20,68 @@ from cyclopts.exceptions import (
 
 import eigentree
 from eigentree.cli.arguments import UsageError
-from eigentree.cli.option_advice import in_options
-from eigentree.errors import EigentreeError, did_you_mean
+from eigentree.errors import EigentreeError, did_you_mean, what_there_is
 
 __all__ = ["COMMANDS", "application", "main"]
 
 
 class Command(NamedTuple):
-    """A command, and its line of ``--help``, so that nothing need be loaded for that."""
+    """A command, its line of ``--help``, and its function, in a module that is loaded when it is called."""
 
     name: str
     group: str
     help: str
+    place: str
     below: tuple[str, ...] = ()
-    app: str = ""
-
-    @property
-    def place(self) -> str:
-        """Its module and the name that it has there."""
-        return f"eigentree.cli.commands.{self.app or self.name.replace('-', '_') + ':app'}"
 
 
 COMMANDS = (
-    Command("fit", "Fit", "fit a model to rows"),
-    Command("select", "Fit", "choose a structure and its size on held-out rows"),
-    Command("compare", "Fit", "EM, spectral and simpler models on held-out rows"),
-    Command("classify", "Fit", "train a classifier, and apply it", ("train", "apply")),
-    Command("inspect", "Use", "the contents of a file of eigentree"),
-    Command("report", "Use", "an HTML page about a model, and about rows beside it", app="report_page:app"),
-    Command("score", "Use", "the log probability of each row"),
-    Command("predict", "Use", "a column, or a hidden variable, from the other cells of each row"),
-    Command("impute", "Use", "fill missing cells"),
-    Command("decode", "Use", "the most probable hidden states of each row"),
-    Command("sample", "Use", "sample new rows"),
+    Command("fit", "Fit", "fit a model to rows", "fit:fit"),
+    Command("select", "Fit", "choose a structure and its size on held-out rows", "select:select"),
+    Command("compare", "Fit", "EM, spectral and simpler models on held-out rows", "compare:compare"),
+    Command("classify", "Fit", "train a classifier, and apply it", "classify:app", ("train", "apply")),
+    Command("inspect", "Use", "the contents of a file of eigentree", "inspect:inspect"),
+    Command("report", "Use", "an HTML page about a model, and about rows beside it", "report_page:report"),
+    Command("score", "Use", "the log probability of each row", "score:score"),
     Command(
-        "count", "Count", "count rows for a spectral model, here or on many machines", app="saved_counts:count_app"
+        "predict", "Use", "a column, or a hidden variable, from the other cells of each row", "predict:predict"
     ),
-    Command("merge", "Count", "add up saved counts", app="saved_counts:merge_app"),
-    Command("dataset", "More", "write a table to try things on"),
-    Command("warm-up", "More", "compile all kernels now (once per installation)"),
-    Command("completion", "More", "completion of commands and options for your shell"),
+    Command("impute", "Use", "fill missing cells", "impute:impute"),
+    Command("decode", "Use", "the most probable hidden states of each row", "decode:decode"),
+    Command("sample", "Use", "sample new rows", "sample:sample"),
+    Command("count", "Count", "count rows for a spectral model, here or on many machines", "saved_counts:count"),
+    Command("merge", "Count", "add up saved counts", "saved_counts:merge"),
+    Command("dataset", "More", "write a table to try things on", "dataset:dataset"),
+    Command("warm-up", "More", "compile all kernels now (once per installation)", "warm_up:warm_up"),
+    Command("completion", "More", "completion of commands and options for your shell", "completion:completion"),
 )
+
+REPLACEMENTS = (
+    (
+        r"drop the column, or, of a measurement, cut it .* pandas\.qcut",
+        "leave it out with --drop, or, of a measurement, cut it into bins with --numeric quantiles",
+    ),
+    (r" \(eigentree\.open_table[^)]*\)", ""),
+    (
+        r"cut it into bins with numeric='quantiles'.*if they are labels",
+        "cut it into bins with --numeric quantiles, or leave it out with --drop",
+    ),
+    (
+        r"fit with all of them as categories=, or take what is unknown as missing with handle_unknown='missing'",
+        "take what is unknown as missing with --unknown missing, or say what marks a missing cell, as in "
+        "--missing '?'",
+    ),
+    (r"so its states are unknown; drop it.*", "so its states are unknown; leave it out with --drop"),
+    (r"; give all of them as categories=\{.*", "; say as many under [states], or leave it to the columns"),
+    (r": drop the column, or join labels", "; leave it out with --drop"),
+    (r"; raise max_iter, or tol if less will do", ""),
+    (r"; finish_rows=.*", ""),
+    (r"often encoding='latin-1' or 'cp1252'", "often --encoding cp1252 or latin-1"),
+    (r"delimiter is given as delimiter=", "delimiter is given as --delimiter"),
+    (r"\b(decimal|thousands)=('[^']+')", r"--\1 \2"),
+    (r"\b(structure|encoding|numeric)='([^']+)'", r"--\1 \2"),
+)
+"""The advice of the library, and that of the command line."""
 
 FOR_ALL = ("--help", "--version")
 """Options that every command has."""
@@ -86,12 +110,20 @@ def application(called: str | None = None) -> App:
         group_commands=made[groups[-1]],
     )
     for place, command in enumerate(COMMANDS):
+        module, _, name = command.place.partition(":")
+        more: dict[str, Any] = {"help": command.help}
+        if command.name == called and not command.below:
+            text = inspect.getdoc(getattr(import_module(f"eigentree.cli.commands.{module}"), name)) or ""
+            about, _, examples = text.partition("\n\nExamples\n--------\n")
+            more = {"help": " ".join(about.split()), "help_epilogue": f"Examples\n\n{examples}"}
+        elif command.name == called:
+            more = {}
         app.command(
-            command.place,
+            f"eigentree.cli.commands.{command.place}",
             name=command.name,
-            help=None if command.name == called else command.help,
             group=None if command.group == groups[-1] else made[command.group],
             sort_key=place,
+            **more,
         )
     return app
 
@@ -182,8 +214,7 @@ def _sentence(error: CycloptsError) -> str:
         chain = error.command_chain or ()
         below = {command.name: command.below for command in COMMANDS}
         known = below[chain[0]] if chain else tuple(below)
-        hint = did_you_mean(given, known) or f"; there are {', '.join(known)}"
-        return f"there is no command {given!r}{hint}"
+        return f"there is no command {given!r}{what_there_is(given, known)}"
     if isinstance(error, UnknownOptionError):
         return f"there is no option {error.token.keyword}"
     if isinstance(error, UnusedCliTokensError):
@@ -222,6 +253,20 @@ def _mistyped(tokens: Sequence[str]) -> str | None:
 
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
     print(f"eigentree: note: {' '.join(in_options(str(message)).split())}", file=sys.stderr)
+
+
+def in_options(sentence: str) -> str:
+    """Return an error message of the library with its advice in options.
+
+    Examples
+    --------
+    >>> in_options("column 'a' has no known cell, so its states are unknown; drop it, or …")
+    "column 'a' has no known cell, so its states are unknown; leave it out with --drop"
+    """
+    for theirs, ours in REPLACEMENTS:
+        # Each line of a message is about one column.
+        sentence = re.sub(theirs, ours, sentence)
+    return sentence
 
 
 if __name__ == "__main__":

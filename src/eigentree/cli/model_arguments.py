@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from eigentree.cli.arguments import Reading, Shape, UsageError
-from eigentree.cli.rows_read import open_rows, read_rows
-from eigentree.cli.sequences_read import NamedSequences
+from eigentree.cli.rows_read import NamedSequences, open_rows, read_rows
 from eigentree.cli.structure_arguments import learned_columns, structure_of
 from eigentree.data.tables.text_cells import require_names
 from eigentree.errors import FileError, GraphError, with_article
@@ -154,29 +153,21 @@ def require_tables(model: Any, path: str) -> None:
         )
 
 
-def sequence_column(model: Any, reading: Reading) -> str | None:
-    """Return the column that names sequences, of a model of sequences; None of one of rows."""
-    model = model.estimator if kind_of(model) == "JunctionTreeClassifier" else model
-    if kind_of(model) not in SEQUENCE_MODELS:
+def read_for(model: Any, path: str, reading: Reading, id_column: str | None = None, stream: bool = False) -> Any:
+    """Return the rows that a model is applied to, with all of their columns; of a model of sequences, these."""
+    own = model.estimator if kind_of(model) == "JunctionTreeClassifier" else model
+    if kind_of(own) not in SEQUENCE_MODELS:
         if reading.sequence is not None:
             raise UsageError(
                 "--sequence is for models of sequences, and this is one of rows; fit with --sequence too"
             )
-        return None
-    column: str | None = reading.sequence or model.sequence
+        return open_rows(path, reading) if stream else read_rows(path, reading)
+    column = reading.sequence or own.sequence
     if column is None:
         raise UsageError("this is a model of sequences; name the column of their names, as in --sequence id")
-    return column
-
-
-def read_for(model: Any, path: str, reading: Reading, id_column: str | None = None, stream: bool = False) -> Any:
-    """Return the rows that a model is applied to, with all of their columns; of a model of sequences, these."""
-    column = sequence_column(model, reading)
-    if column is not None:
-        if id_column is not None:
-            raise UsageError(f"sequences are identified by their column {column!r}; leave --id out")
-        return NamedSequences.of(read_rows(path, reading), column, fitted_columns(model))
-    return open_rows(path, reading) if stream else read_rows(path, reading)
+    if id_column is not None:
+        raise UsageError(f"sequences are identified by their column {column!r}; leave --id out")
+    return NamedSequences.of(read_rows(path, reading), column, fitted_columns(model))
 
 
 def rows_for(model: Any, rows: Any) -> Any:

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eigentree.cli.terminal_output import number_of
+from eigentree.cli.output import number_of
 from eigentree.data.tables.text_cells import read_as
 
 if TYPE_CHECKING:

@@ -1,23 +1,27 @@
-"""The rows that a command reads, as its options say."""
+"""The rows that a command reads, as its options say, and sequences whose steps are rows."""
 
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from eigentree.cli.arguments import PIPE, Reading, UsageError
-from eigentree.cli.terminal_output import note
-from eigentree.data.sequences.steps import Steps
+from eigentree.cli.output import note
+from eigentree.data.sequences.steps import SequenceForm, Steps
 from eigentree.data.streams.file_batches import FileStream, open_table
 from eigentree.data.streams.file_batches import read_table as read_file
 from eigentree.data.tables.cells import Categorical
-from eigentree.data.tables.text_cells import FileTable
+from eigentree.data.tables.text_cells import FileTable, require_names
 from eigentree.errors import DataError
 from eigentree.io.byte_files import ENDINGS, named_format
 from eigentree.io.text_files import TextOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from eigentree.data.tables.columns import Columns
 
-__all__ = ["batches_of", "format_of", "hint_at_marks", "open_rows", "read_rows"]
+__all__ = ["NamedSequences", "format_of", "hint_at_marks", "open_rows", "read_rows"]
+
+FORM = SequenceForm("lengths", flat=False)
 
 LIKE_MARKS = ("?", "-", ".", "*", "--", "na")
 """What often marks a missing cell, though it may be a label."""
@@ -44,25 +48,15 @@ def open_rows(path: str, reading: Reading) -> FileTable | FileStream:
     return open_table(path, format_of(path, reading.format), drop=reading.drop or (), **options)
 
 
-def batches_of(rows: FileTable | FileStream) -> "Iterator[FileTable]":
-    """Yield rows: a table as it is, those of a stream batch by batch."""
-    if isinstance(rows, FileTable):
-        yield rows
-        return
-    empty = True
-    for batch in rows.batches():
-        empty = False
-        yield batch.data
-    if empty:
-        raise DataError(f"{rows.source} has no rows; give at least one")
-
-
 def hint_at_marks(rows: FileTable | FileStream | Steps, reading: Reading) -> None:
     """Note which labels look like marks of missing cells, where none was given; of a stream, in its first batch."""
     given: Any = rows.table if isinstance(rows, Steps) else rows
     if reading.missing is not None:
         return
-    batch = next(batches_of(given))
+    first = None if isinstance(given, FileTable) else next(given.batches(), None)
+    if isinstance(given, FileStream) and first is None:
+        raise DataError(f"{given.source} has no rows; give at least one")
+    batch = given if first is None else first.data
     part = "" if batch is given else f" among its first {batch.count:,} rows"
     found: dict[str, list[tuple[int, str]]] = {}
     for place, name in enumerate(batch.names):
@@ -90,3 +84,70 @@ def _text(reading: Reading) -> TextOptions:
         thousands=reading.thousands,
         missing=tuple(reading.missing or ()),
     )
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class NamedSequences(Steps):
+    """The sequences of a file, by the column `name`; results for their steps are in the order of its rows.
+
+    `ids` are the sequences in the order in which they first occur, `whole` the rows with all of their columns.
+    """
+
+    ids: list[Any]
+    name: str
+    whole: FileTable
+
+    @classmethod
+    def of(cls, table: FileTable, name: str, columns: "Columns | None" = None) -> "NamedSequences":
+        """Return the sequences that a column names; of the channels of a model, or of all other columns."""
+        require_names([name], table.names, table.source)
+        column = table.cells(table.names.index(name))
+        if None in column:
+            raise DataError(
+                f"row {column.index(None)} of {table.source} has no sequence: its cell of {name!r} is missing"
+            )
+        number = {each: place for place, each in enumerate(dict.fromkeys(column))}
+        groups = np.array([number[each] for each in column])
+        channels = table.dropping([name]) if columns is None else table.only(columns.names)
+        starts = np.concatenate([[0], np.cumsum(np.bincount(groups))])
+        order = np.argsort(groups, kind="stable")
+        return cls(channels, starts, FORM, order, ids=list(number), name=name, whole=table)
+
+    @property
+    def count(self) -> int:
+        """Number of sequences."""
+        return len(self.ids)
+
+    @property
+    def column(self) -> list[Any]:
+        """The sequence of each row."""
+        return self.whole.cells(self.whole.names.index(self.name))
+
+    @property
+    def source(self) -> str:
+        """The name of the file, for messages."""
+        found: str = self.table.source  # type: ignore[attr-defined]
+        return found
+
+    def take(self, numbers: Any) -> "NamedSequences":
+        """Return some of the sequences, by their numbers."""
+        assert self.starts is not None
+        assert self.places is not None
+        rows = [self.places[self.starts[one] : self.starts[one + 1]] for one in numbers]
+        return NamedSequences.of(self.whole.take(np.sort(np.concatenate(rows))), self.name)
+
+    def without(self, names: list[str]) -> "NamedSequences":
+        """Return the same sequences without some of their channels."""
+        return replace(self, table=self.table.dropping(names))  # type: ignore[attr-defined]
+
+    def labels(self, name: str, cells: Any, partly: bool = False) -> list[Any]:
+        """Return the label of each sequence, the same at all of its steps; if `partly`, None without any."""
+        assert self.starts is not None
+        found: list[Any] = []
+        for each, own in zip(self.ids, np.split(cells[self.places], self.starts[1:-1]), strict=True):
+            labels = {label for label in own if label is not None}
+            if len(labels) != 1 and not (partly and not labels):
+                many = "several classes" if labels else "no class"
+                raise DataError(f"the sequence {each!r} has {many} in {name!r}; each has one, in all of its rows")
+            found += labels or [None]
+        return found

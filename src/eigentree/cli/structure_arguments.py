@@ -2,13 +2,12 @@
 
 import os
 import tomllib
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from eigentree.cli.arguments import STRUCTURES, Shape, UsageError
-from eigentree.cli.terminal_output import number_of
+from eigentree.cli.output import number_of
 from eigentree.data.tables.state_rules import ReadOptions
-from eigentree.errors import DataError, FileError, GraphError, did_you_mean
+from eigentree.errors import DataError, FileError, GraphError, did_you_mean, what_there_is
 from eigentree.io.byte_files import read_bytes, require_there
 
 if TYPE_CHECKING:
@@ -65,64 +64,41 @@ def structure_words(shape: Shape) -> str:
 
 
 def _of_toml(path: str, table: "AnyRows | None", numeric: Any) -> "LatentGraph":
+    from eigentree.data.tables.text_cells import require_names
     from eigentree.graphs.graph import LatentGraph
 
-    document = _document(path)
+    with read_bytes(path) as file:
+        try:
+            document = tomllib.load(file)
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise FileError(f"{path!r} is no TOML: {error}") from None
     for entry in document:
         if entry not in ENTRIES:
-            hint = did_you_mean(entry, ENTRIES) or f"; there are {', '.join(ENTRIES)}"
-            raise FileError(f"{path!r} has an entry {entry!r} that no graph has{hint}")
-    given = document.get("states", {})
+            raise FileError(f"{path!r} has an entry {entry!r} that no graph has{what_there_is(entry, ENTRIES)}")
+    given, edges, hidden = document.get("states", {}), document.get("edges", []), document.get("hidden", [])
     if not isinstance(given, dict):
         raise FileError(f"{path!r}: [states] holds names with their numbers of states, such as class = 3")
-    edges, hidden = document.get("edges", []), document.get("hidden", [])
     if not isinstance(edges, list) or not all(isinstance(edge, list) and len(edge) == 2 for edge in edges):
         raise FileError(f'{path!r}: edges is a list of pairs of names, such as [["class", "odor"]]')
     ends = [name for edge in edges for name in edge]
     if not isinstance(hidden, list) or not all(isinstance(name, str) for name in [*hidden, *ends]):
         raise FileError(f'{path!r}: hidden is a list of names, such as ["class"], and so is each edge')
-    for name in hidden:
-        if name not in given:
-            raise FileError(f"{path!r}: {name!r} is hidden, so no column shows its states; say them under [states]")
-    names = list(dict.fromkeys([*given, *ends, *hidden]))
-    states = _all_states(path, names, given, hidden, table, numeric)
+    states = dict.fromkeys([*given, *ends, *hidden]) | given
+    if table is not None:
+        observed = [name for name in states if name not in hidden]
+        if not observed:
+            raise FileError(f"{path!r} has no column that is not hidden")
+        for name in observed:
+            require_names([name], table.names, f"{name!r} is in {path!r} and not hidden, but {table.source}")
+        columns = learned_columns(table.only(observed), numeric)
+        states |= {name: columns.states[columns.position(name)] for name in observed if name not in given}
+    for name, count in states.items():
+        if count is None:
+            raise FileError(f"no column shows the states of {name!r} of {path!r}; say them under [states]")
     try:
         return LatentGraph(states, [tuple(edge) for edge in edges], hidden, document.get("directed", True))
     except GraphError as error:
         raise FileError(f"{path!r}: {error}") from None
-
-
-def _document(path: str) -> dict[str, Any]:
-    with read_bytes(path) as file:
-        try:
-            return tomllib.load(file)
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise FileError(f"{path!r} is no TOML: {error}") from None
-
-
-def _all_states(
-    path: str,
-    names: Sequence[str],
-    given: dict[str, int],
-    hidden: Sequence[str],
-    table: "AnyRows | None",
-    numeric: Any,
-) -> dict[str, int]:
-    """Return the states of all variables: those given in the file, and those of the columns of the rows."""
-    if table is None:
-        for name in names:
-            if name not in given:
-                raise FileError(f"{path!r} does not give the states of {name!r}; say them under [states]")
-        return dict(given)
-    from eigentree.data.tables.text_cells import require_names
-
-    observed = [name for name in names if name not in hidden]
-    for name in observed:
-        require_names([name], table.names, f"{name!r} is in {path!r} and not hidden, but {table.source}")
-    if not observed:
-        raise FileError(f"{path!r} has no column that is not hidden")
-    columns = learned_columns(table.only(observed), numeric)
-    return {name: given[name] if name in given else columns.states[columns.position(name)] for name in names}
 
 
 def learned_columns(table: "AnyRows", numeric: Any) -> "Columns":

@@ -62,15 +62,7 @@ class Dataset:
 
 
 class Packaged(NamedTuple):
-    """A published text that comes with the package, compressed, and its checksum.
-
-    Attributes
-    ----------
-    name : str
-        The data set: its files are ``name.txt.xz`` and ``name-attribution.txt``.
-    checksum : str
-        SHA-256 of the uncompressed text.
-    """
+    """A published text that comes with the package, compressed as ``name.txt.xz``, and its SHA-256 checksum."""
 
     name: str
     checksum: str
@@ -110,7 +102,10 @@ def labeled_fields(
     target: Any = classes
     frame = None
     if as_frame:
-        pandas = _pandas()
+        try:
+            import pandas
+        except ImportError:
+            raise EigentreeError("as_frame=True needs pandas: pip install pandas") from None
         columns = {name: pandas.Categorical(own) for name, own in zip(names, cells.T, strict=True)}
         data = pandas.DataFrame(columns)
         target = pandas.Series(pandas.Categorical(classes), name="class")
@@ -123,11 +118,3 @@ def labeled_fields(
         "target_names": tuple(np.unique(classes).tolist()),
         "DESCR": description,
     }
-
-
-def _pandas() -> Any:
-    try:
-        import pandas
-    except ImportError:
-        raise EigentreeError("as_frame=True needs pandas: pip install pandas") from None
-    return pandas

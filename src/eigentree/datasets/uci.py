@@ -12,50 +12,19 @@ from eigentree.datasets.packaged import Dataset, Packaged, labeled_fields
 __all__ = ["MUSHROOMS", "VOTES", "load_mushrooms", "load_votes"]
 
 MUSHROOMS = Packaged("mushrooms", "e65d082030501a3ebcbcd7c9f7c71aa9d28fdfff463bf4cf4716a3fe13ac360e")
-MUSHROOM_COLUMNS = (
-    "cap-shape",
-    "cap-surface",
-    "cap-color",
-    "bruises",
-    "odor",
-    "gill-attachment",
-    "gill-spacing",
-    "gill-size",
-    "gill-color",
-    "stalk-shape",
-    "stalk-root",
-    "stalk-surface-above-ring",
-    "stalk-surface-below-ring",
-    "stalk-color-above-ring",
-    "stalk-color-below-ring",
-    "veil-type",
-    "veil-color",
-    "ring-number",
-    "ring-type",
-    "spore-print-color",
-    "population",
-    "habitat",
-)
+MUSHROOM_COLUMNS = """
+    cap-shape cap-surface cap-color bruises odor gill-attachment gill-spacing gill-size gill-color stalk-shape
+    stalk-root stalk-surface-above-ring stalk-surface-below-ring stalk-color-above-ring stalk-color-below-ring
+    veil-type veil-color ring-number ring-type spore-print-color population habitat
+"""
 
 VOTES = Packaged("votes", "c87c14110a5ba91d4a1e313ec7392824458152bf071fa5f5452340488337936e")
-VOTE_COLUMNS = (
-    "handicapped-infants",
-    "water-project-cost-sharing",
-    "adoption-of-the-budget-resolution",
-    "physician-fee-freeze",
-    "el-salvador-aid",
-    "religious-groups-in-schools",
-    "anti-satellite-test-ban",
-    "aid-to-nicaraguan-contras",
-    "mx-missile",
-    "immigration",
-    "synfuels-corporation-cutback",
-    "education-spending",
-    "superfund-right-to-sue",
-    "crime",
-    "duty-free-exports",
-    "export-administration-act-south-africa",
-)
+VOTE_COLUMNS = """
+    handicapped-infants water-project-cost-sharing adoption-of-the-budget-resolution physician-fee-freeze
+    el-salvador-aid religious-groups-in-schools anti-satellite-test-ban aid-to-nicaraguan-contras mx-missile
+    immigration synfuels-corporation-cutback education-spending superfund-right-to-sue crime duty-free-exports
+    export-administration-act-south-africa
+"""
 
 
 @overload
@@ -124,13 +93,11 @@ def load_votes(*, return_X_y: bool = False, as_frame: bool = False) -> Dataset |
     return _loaded(VOTES, VOTE_COLUMNS, return_X_y, as_frame)
 
 
-def _loaded(
-    packaged: Packaged, columns: tuple[str, ...], return_X_y: bool, as_frame: bool
-) -> Dataset | tuple[Any, Any]:
+def _loaded(packaged: Packaged, columns: str, return_X_y: bool, as_frame: bool) -> Dataset | tuple[Any, Any]:
     checks.flag("return_X_y", return_X_y)
     checks.flag("as_frame", as_frame)
     table = np.array([line.split(",") for line in packaged.lines()])
     cells = table[:, 1:].astype(object)
     cells[cells == "?"] = None
-    found = Dataset(**labeled_fields(cells, table[:, 0], columns, as_frame, packaged.attribution))
+    found = Dataset(**labeled_fields(cells, table[:, 0], columns.split(), as_frame, packaged.attribution))
     return (found.data, found.target) if return_X_y else found

@@ -4,36 +4,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import KW_ONLY, field
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
 from eigentree.data.sequences.sequence_codes import Sequences
-from eigentree.data.tables.state_rules import ReadOptions, check_rules
+from eigentree.data.tables.state_rules import ReadOptions
 from eigentree.data.tables.weights import positive_weights, warn_of_few
 from eigentree.em.chain_fit import ChainFit, ChainLayout, ChainObjective, fit_chain
-from eigentree.em.em_report import EMReport, StartReport
 from eigentree.em.holdout import check_split, held_out
 from eigentree.em.init.chains import KINDS
 from eigentree.em.optimize.stopping import SHARE_OF_ERROR, USUAL_TOLERANCES, Stopping
 from eigentree.errors import DataError, ParameterError, did_you_mean, quoted
-from eigentree.estimators.mixins.constructor_parameters import learns
-from eigentree.estimators.mixins.iterative_mixin import present_init, warn_interrupted, warn_not_converged
+from eigentree.estimators.mixins.constructor_parameters import estimator_class, learns
+from eigentree.estimators.mixins.iterative_mixin import IterativeMixin
 from eigentree.estimators.mixins.sequence_mixin import HiddenSequenceMixin
 from eigentree.inference.sequences.hmm_chain import Chain
 from eigentree.inference.sequences.sequence_passes import SequencePass, Symbols, marginal_chains
 from eigentree.messages import notice
-from eigentree.progress import shown_progress
-from eigentree.validation import (
-    MOST_THREADS,
-    an_array,
-    check_cells,
-    finite_number,
-    flag,
-    generator,
-    one_of,
-    whole_number,
-)
+from eigentree.validation import an_array, check_cells, finite_number, generator, one_of, whole_number
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,8 +33,8 @@ if TYPE_CHECKING:
     from eigentree.arrays import Booleans, Floats
     from eigentree.data.tables.columns import Columns
     from eigentree.data.tables.state_rules import Categories, NumericRule, UnknownRule
+    from eigentree.em.em_report import StartReport
     from eigentree.em.init.chains import ChainKind
-    from eigentree.em.multistart import Multistart
     from eigentree.em.optimize.stopping import Rule
     from eigentree.validation import Seed
 
@@ -60,7 +50,8 @@ SUM_ROUNDING = 1e-6
 """How far from 1 a given distribution may add up."""
 
 
-class EMHMM(HiddenSequenceMixin):
+@estimator_class
+class EMHMM(IterativeMixin, HiddenSequenceMixin):
     """A hidden Markov model whose tables are the same at every step, learned by expectation maximisation.
 
     Parameters
@@ -100,18 +91,10 @@ class EMHMM(HiddenSequenceMixin):
     validation_fraction : float
         The share of the sequences that is not learned from, and says when to stop.
     random_state : int, Generator or None
-    n_jobs : int
-        Threads that share the sequences.
-    verbose : int
-        Show progress if positive, where rich is installed and stderr is a terminal.
+    n_jobs, verbose, categories, handle_unknown, numeric
+        As those of `EMJunctionTree`, of sequences and channels in place of rows and columns.
     sequence, time : str, optional
         The columns of a long frame that hold the sequence of each row, and the order of its steps.
-    categories : mapping of str to sequence of labels, or one sequence, optional
-        All labels of some channels by name, or those of every channel; by default those that occur or are declared.
-    handle_unknown : {"error", "missing"}
-        What a label is that its channel does not have: an error, or a missing cell.
-    numeric : {"error", "quantiles"}
-        What a continuous channel is: an error, or cut into bins with about equally many steps.
 
     Attributes
     ----------
@@ -143,59 +126,34 @@ class EMHMM(HiddenSequenceMixin):
     True
     """
 
-    start_: StartReport
-    history_: Floats
-    validation_history_: Floats
-    objectives_: Floats
-    n_iter_: int
-    converged_: bool
+    hidden_states: int | Sequence[int] = 2
+    order: int = 1
+    n_init: int = 5
+    tol: float | None = None
+    max_iter: int = 1000
+    _: KW_ONLY
+    init: Literal["multistart"] | ChainKind | Mapping[str, Any] = "multistart"
+    transitions: Literal["full", "left-to-right"] | ArrayLike = "full"
+    start: ArrayLike | None = None
+    sticky: float = 0.0
+    stopping: Rule = "gain"
+    pseudo_counts: float = 0.1
+    accelerate: bool = True
+    validation_fraction: float = 0.0
+    random_state: Seed = None
+    n_jobs: int = 1
+    verbose: int = 0
+    sequence: str | None = None
+    time: str | None = None
+    categories: Categories | None = None
+    handle_unknown: UnknownRule = "error"
+    numeric: NumericRule = "error"
 
-    def __init__(
-        self,
-        hidden_states: int | Sequence[int] = 2,
-        order: int = 1,
-        n_init: int = 5,
-        tol: float | None = None,
-        max_iter: int = 1000,
-        *,
-        init: Literal["multistart"] | ChainKind | Mapping[str, Any] = "multistart",
-        transitions: Literal["full", "left-to-right"] | ArrayLike = "full",
-        start: ArrayLike | None = None,
-        sticky: float = 0.0,
-        stopping: Rule = "gain",
-        pseudo_counts: float = 0.1,
-        accelerate: bool = True,
-        validation_fraction: float = 0.0,
-        random_state: Seed = None,
-        n_jobs: int = 1,
-        verbose: int = 0,
-        sequence: str | None = None,
-        time: str | None = None,
-        categories: Categories | None = None,
-        handle_unknown: UnknownRule = "error",
-        numeric: NumericRule = "error",
-    ) -> None:
-        self.hidden_states = hidden_states
-        self.order = order
-        self.n_init = n_init
-        self.tol = tol
-        self.max_iter = max_iter
-        self.init = init
-        self.transitions = transitions
-        self.start = start
-        self.sticky = sticky
-        self.stopping = stopping
-        self.pseudo_counts = pseudo_counts
-        self.accelerate = accelerate
-        self.validation_fraction = validation_fraction
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.sequence = sequence
-        self.time = time
-        self.categories = categories
-        self.handle_unknown = handle_unknown
-        self.numeric = numeric
+    start_: StartReport = field(init=False)
+    validation_history_: Floats = field(init=False)
+    objectives_: Floats = field(init=False)
+
+    _unit = "step"
 
     @learns
     def fit(
@@ -239,56 +197,30 @@ class EMHMM(HiddenSequenceMixin):
         layout = self._layout(sequences.columns)
         random = generator(self.random_state)
         fit = self._chain_fit(sequences, weights, layout, random)
-        init = present_init(self.init) if isinstance(self.init, str) else self._given(fit.whole)
-        state: Multistart | None = None
-        try:
-            with shown_progress(self.verbose, "EM", self.max_iter * self.n_init) as report:
-                for state in fit_chain(fit, init, self.n_init, random):
-                    report(state.iterations, state.objective)
-        except KeyboardInterrupt:
-            if state is None:
-                raise
-            state = state.rescued(fit.whole)
-            warn_interrupted(f"{state.iterations} iterations on all sequences")
-        else:
-            assert state is not None
-            warn_not_converged(state.best[1].converged, self.max_iter)
-        return self._published(fit, state, sequences)
-
-    @property
-    def report_(self) -> EMReport:
-        """The report of the fit, which notebooks show with its learning curve."""
-        self._require_fit()
-        return EMReport.of(self, "step")
-
-    def _published(self, fit: ChainFit, state: Multistart, sequences: Sequences) -> Self:
-        best = state.best[1]
-        layout = fit.whole.layout
-        chain = Chain.of(sequences.columns, *layout.parts(best.parameters))
-        if self._free:
-            used = _used(fit.whole.walk.counts(chain.links, chain.emissions).links)
+        init = self._start if isinstance(self.init, str) else self._given(fit.whole)
+        states = ((fit, fit.whole, state) for state in fit_chain(fit, init, self.n_init, random))
+        *_, state = self._followed(states, self.max_iter * self.n_init, self.max_iter)
+        chain = Chain.of(sequences.columns, *layout.parts(state.best[1].parameters))
+        # Unless something that the user gave says which state is which.
+        if (
+            isinstance(self.transitions, str)
+            and self.transitions == "full"
+            and self.start is None
+            and isinstance(self.init, str)
+        ):
+            # How many steps are expected in each state.
+            links = fit.whole.walk.counts(chain.links, chain.emissions).links
+            used = np.sum([table.reshape(-1, table.shape[-1]).sum(axis=0) for table in links], axis=0)
             chain = chain.permuted([np.argsort(-own, kind="stable") for own in marginal_chains(used, chain.sizes)])
-        held = fit.validation.weight if fit.validation else 1.0
         return self._become(
             {
                 "model_": chain,
                 "columns_": sequences.columns,
                 "form_": sequences.form,
                 "n_parameters_": layout.free_count,
-                "start_": StartReport.of(state, fit.whole.weight, "step"),
-                "history_": np.array(best.history),
-                "validation_history_": np.array(best.validation) / held,
-                "objectives_": np.array([run.objective for _, run in state.runs]),
-                "n_iter_": best.iterations,
-                "converged_": best.converged,
             }
+            | self._run_attributes(state, fit.whole.weight, fit.validation)
         )
-
-    @property
-    def _free(self) -> bool:
-        """Whether nothing that the user gave says which state is which."""
-        full = isinstance(self.transitions, str) and self.transitions == "full"
-        return full and self.start is None and isinstance(self.init, str)
 
     def _chain_fit(
         self, sequences: Sequences, weights: Floats, layout: ChainLayout, random: np.random.Generator
@@ -389,36 +321,17 @@ class EMHMM(HiddenSequenceMixin):
             )
         cells = states ** (self.order + 1)
         check_cells("the transitions", cells, "take fewer hidden_states or a lower order", ParameterError)
-        whole_number("n_init", self.n_init)
-        whole_number("max_iter", self.max_iter)
-        flag("accelerate", self.accelerate)
-        one_of("stopping", self.stopping, tuple(USUAL_TOLERANCES))
-        if isinstance(self.init, str):
-            one_of("init", present_init(self.init), ("multistart", *KINDS))
-        elif not isinstance(self.init, Mapping):
+        if not isinstance(self.init, str | Mapping):
             raise ParameterError(
                 f"init is 'multistart', an initialiser, or a mapping of tables, not {quoted(self.init)}"
             )
-        if not finite_number("validation_fraction", self.validation_fraction, 0.0) < 1:
-            raise ParameterError(f"validation_fraction is less than 1, not {quoted(self.validation_fraction)}")
-        if self.tol is not None:
-            finite_number("tol", self.tol, 0.0)
-        finite_number("pseudo_counts", self.pseudo_counts, 0.0)
+        self._check_runs(KINDS, Mapping)
         finite_number("sticky", self.sticky, 0.0)
-        whole_number("n_jobs", self.n_jobs, most=MOST_THREADS)
-        whole_number("verbose", int(self.verbose) if isinstance(self.verbose, bool) else self.verbose, 0)
-        check_rules(self.handle_unknown, self.numeric)
         self._allowed()
 
 
 HMM = EMHMM
 """The name that people look for."""
-
-
-def _used(links: list[Floats]) -> Floats:
-    """Return how many steps are expected in each state, given how often links are used."""
-    sizes: Floats = np.sum([table.reshape(-1, table.shape[-1]).sum(axis=0) for table in links], axis=0)
-    return sizes
 
 
 def _of_each(what: str, given: Any, chains: int) -> list[Any]:
@@ -467,5 +380,5 @@ def _distributions(what: str, given: Any, shape: tuple[int, ...], whole: bool = 
         raise ParameterError(f"{what} has the shape {table.shape}, but needs {shape}")
     totals = table.sum(axis=None if whole else -1)
     if not (table >= 0).all() or not np.allclose(totals, 1.0, atol=SUM_ROUNDING):
-        raise ParameterError(f"{what} is made of probabilities that add up to 1")
+        raise ParameterError(f"{what} is made of probabilities, and each distribution has the sum 1")
     return table

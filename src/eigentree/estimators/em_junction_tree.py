@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import KW_ONLY, field
 from functools import cache, partial
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -18,7 +19,7 @@ from eigentree.em.em_report import StartReport
 from eigentree.em.estep.unique_rows import DistinctRows, columns_with_missing
 from eigentree.em.holdout import Fold, check_split, folds_of, held_out
 from eigentree.em.init.trees import FEW_PSEUDO_COUNTS, KINDS
-from eigentree.em.optimize.stopping import USUAL_TOLERANCES, Stopping
+from eigentree.em.optimize.stopping import Stopping
 from eigentree.em.parameters import ParameterLayout
 from eigentree.em.size_search import SizeProblem, average, search
 from eigentree.em.smoothing import PSEUDO_COUNTS
@@ -26,34 +27,26 @@ from eigentree.em.tree_fit import TreeFit, fit_rows
 from eigentree.em.tree_objective import TreeObjective
 from eigentree.errors import ParameterError, quoted
 from eigentree.estimators.memory_sample import (
-    check_finish_rows,
     fit_sample,
     parted_rows,
     search_sample,
     some_of,
 )
-from eigentree.estimators.mixins.constructor_parameters import learns
-from eigentree.estimators.mixins.iterative_mixin import (
-    IterativeMixin,
-    checked_init,
-    encoded,
-    present_init,
-    warn_interrupted,
-    warn_not_converged,
-)
+from eigentree.estimators.mixins.constructor_parameters import estimator_class, learns
+from eigentree.estimators.mixins.iterative_mixin import IterativeMixin, warn_interrupted
+from eigentree.estimators.mixins.latent_mixin import LatentMixin, checked_init, encoded
 from eigentree.graphs.learned_templates import open_template
 from eigentree.inference.networks.network import LatentNetwork
-from eigentree.progress import shown_progress, shown_search
-from eigentree.validation import finite_number, flag, generator, one_of, whole_number
+from eigentree.progress import shown_search
+from eigentree.validation import generator, whole_number
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from eigentree.arrays import Codes, Floats
+    from eigentree.arrays import Floats
     from eigentree.data.tables.columns import Columns
     from eigentree.data.tables.state_rules import Categories, NumericRule, UnknownRule
     from eigentree.em.init.trees import Kind
-    from eigentree.em.multistart import Multistart
     from eigentree.em.optimize.stopping import Rule
     from eigentree.em.size_search import SearchState
     from eigentree.em.sizes import SizeSearch
@@ -66,7 +59,8 @@ if TYPE_CHECKING:
 __all__ = ["EMJunctionTree"]
 
 
-class EMJunctionTree(IterativeMixin):
+@estimator_class
+class EMJunctionTree(IterativeMixin, LatentMixin):
     """Conditional probability tables learned by expectation maximisation.
 
     Parameters
@@ -175,51 +169,32 @@ class EMJunctionTree(IterativeMixin):
     True
     """
 
+    structure: LatentGraph | Template | Any = "auto"
+    n_init: int = 5
+    tol: float | None = None
+    max_iter: int = 1000
+    _: KW_ONLY
+    init: LatentNetwork | Literal["multistart"] | Kind = "multistart"
+    stopping: Rule = "gain"
+    pseudo_counts: float | Literal["auto"] = "auto"
+    accelerate: bool = True
+    validation_fraction: float = 0.0
+    finish_rows: int | Literal["auto"] | None = "auto"
+    random_state: Seed = None
+    n_jobs: int = 1
+    verbose: int = 0
+    categories: Categories | None = None
+    handle_unknown: UnknownRule = "error"
+    numeric: NumericRule = "error"
+
     _pseudo_count_rules = ("auto",)
 
-    start_: StartReport
-    pseudo_counts_: float
-    validation_history_: Floats
-    objectives_: Floats
-    finish_rows_: int
-    search_: SizeSearch
-
-    def __init__(
-        self,
-        structure: LatentGraph | Template | Any = "auto",
-        n_init: int = 5,
-        tol: float | None = None,
-        max_iter: int = 1000,
-        *,
-        init: LatentNetwork | Literal["multistart"] | Kind = "multistart",
-        stopping: Rule = "gain",
-        pseudo_counts: float | Literal["auto"] = "auto",
-        accelerate: bool = True,
-        validation_fraction: float = 0.0,
-        finish_rows: int | Literal["auto"] | None = "auto",
-        random_state: Seed = None,
-        n_jobs: int = 1,
-        verbose: int = 0,
-        categories: Categories | None = None,
-        handle_unknown: UnknownRule = "error",
-        numeric: NumericRule = "error",
-    ) -> None:
-        self.structure = structure
-        self.n_init = n_init
-        self.tol = tol
-        self.max_iter = max_iter
-        self.init = init
-        self.stopping = stopping
-        self.pseudo_counts = pseudo_counts
-        self.accelerate = accelerate
-        self.validation_fraction = validation_fraction
-        self.finish_rows = finish_rows
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.categories = categories
-        self.handle_unknown = handle_unknown
-        self.numeric = numeric
+    start_: StartReport = field(init=False)
+    pseudo_counts_: float = field(init=False)
+    validation_history_: Floats = field(init=False)
+    objectives_: Floats = field(init=False)
+    finish_rows_: int = field(init=False)
+    search_: SizeSearch = field(init=False)
 
     @learns
     def fit(
@@ -267,48 +242,22 @@ class EMJunctionTree(IterativeMixin):
                 rows, sample_weight = some_of(rows, sample_weight, int(self.finish_rows), random)
             count = rows.count
         fit = self._tree_fit(graph, columns, rows, sample_weight, validation, random, finish)
-        return self._fit_rows(fit, columns, count, random, finish)
-
-    def _fit_rows(
-        self, fit: TreeFit, columns: Columns, count: int, random: np.random.Generator, finish: Finish | None
-    ) -> Self:
-        """Return the estimator after a fit to so many rows, or to a sample of them that is finished elsewhere."""
-        init = self.init
-        init = checked_init(init, fit.graph) if isinstance(init, LatentNetwork) else present_init(init)
+        init = checked_init(self.init, fit.graph) if isinstance(self.init, LatentNetwork) else self._start
         most = self.max_iter * (self.n_init if init == "random" else 1)
         states = fit_rows(fit, finish, init, self.n_init, random, self.pseudo_counts == "auto")
-        state: Multistart | None = None
-        try:
-            with shown_progress(self.verbose, "EM", most) as report:
-                for last, objective, state in states:  # noqa: B007
-                    report(state.iterations, state.objective)
-        except KeyboardInterrupt:
-            if state is None:
-                raise
-            state = state.rescued(objective)
-            warn_interrupted(f"{state.iterations} iterations on all rows")
-        else:
-            assert state is not None
-            warn_not_converged(state.best[1].converged, self.max_iter)
-        best = state.best[1]
+        last, objective, state = self._followed(states, most, self.max_iter)
         if finish is not None and objective is not last.whole:
             count = finish.size
-        network = self._in_order(last.whole.layout.network(best.parameters)).with_columns(columns)
+        network = self._in_order(last.whole.layout.network(state.best[1].parameters)).with_columns(columns)
         return self._become(
             {
                 "model_": network.model,
                 "columns_": columns,
                 "network_": network,
                 "pseudo_counts_": last.pseudo_counts,
-                "start_": StartReport.of(state, objective.weight),
-                "history_": np.array(best.history),
-                "validation_history_": np.array(best.validation)
-                / (fit.validation.weight if fit.validation else 1.0),
-                "objectives_": np.array([run.objective for _, run in state.runs]),
-                "n_iter_": best.iterations,
-                "converged_": best.converged,
                 "finish_rows_": count,
             }
+            | self._run_attributes(state, objective.weight, fit.validation)
         )
 
     def _fit_sizes(
@@ -320,7 +269,7 @@ class EMJunctionTree(IterativeMixin):
         random: np.random.Generator,
     ) -> Self:
         """Return the estimator after a search over the sizes of a learned tree."""
-        if present_init(self.init) != "multistart":
+        if self._start != "multistart":
             raise ParameterError(
                 f"structure={quoted(self.structure)} searches for a size and starts of its own; leave init out"
             )
@@ -390,9 +339,9 @@ class EMJunctionTree(IterativeMixin):
             pairs = every if validation is not None else every - _pairs(columns, folds[0].validation)
         tree = cache(partial(template.candidate, pairs))
         return SizeProblem(
-            tree=tree,
-            folds=folds,
-            gaps=frozenset().union(*(columns_with_missing(part.codes, tree(1)) for fold in folds for part in fold)),
+            tree,
+            folds,
+            frozenset().union(*(columns_with_missing(part.codes, tree(1)) for fold in folds for part in fold)),
             pseudo_counts=FEW_PSEUDO_COUNTS if isinstance(self.pseudo_counts, str) else float(self.pseudo_counts),
             whole=known if validation is None and len(folds) == 1 else None,
             threads=self.n_jobs,
@@ -403,20 +352,11 @@ class EMJunctionTree(IterativeMixin):
         )
 
     def _check_arguments(self, validation: object) -> None:
-        whole_number("n_init", self.n_init)
-        whole_number("max_iter", self.max_iter)
-        flag("accelerate", self.accelerate)
-        one_of("stopping", self.stopping, tuple(USUAL_TOLERANCES))
-        if not isinstance(self.init, LatentNetwork):
-            one_of("init", present_init(self.init), ("multistart", *KINDS))
-        if not finite_number("validation_fraction", self.validation_fraction, 0.0) < 1:
-            raise ParameterError(f"validation_fraction is less than 1, not {quoted(self.validation_fraction)}")
+        self._check_runs(KINDS, LatentNetwork)
         if validation is not None and self.validation_fraction:
             raise ParameterError("validation rows are given, so validation_fraction must be 0")
-        if self.tol is not None:
-            finite_number("tol", self.tol, 0.0)
-        check_finish_rows(self.finish_rows)
-        self._check_shared()
+        if self.finish_rows is not None and not (isinstance(self.finish_rows, str) and self.finish_rows == "auto"):
+            whole_number("finish_rows", self.finish_rows)
 
     def _tree_fit(
         self,
@@ -430,18 +370,27 @@ class EMJunctionTree(IterativeMixin):
     ) -> TreeFit:
         """Return the fit of rows, with those that are held out."""
         codes, states, weights = encoded(X, columns, sample_weight)
-        weights, held = self._held_out(codes, columns, weights, validation, random)
+        held: DistinctRows | None = None
+        if validation is not None:
+            held = DistinctRows.of(*encoded(validation, columns, None))
+        elif share := self.validation_fraction:
+            held_weights = held_out(weights, share, random)
+            weights = weights - held_weights
+            check_split(float(weights.sum()), float(held_weights.sum()), share, len(codes))
+            held = DistinctRows.of(codes, states, held_weights)
         rows = DistinctRows.of(codes, states, weights)
-        gaps = columns_with_missing(rows.codes, graph) | (finish.rows.gaps() if finish else frozenset())
+        incomplete = columns_with_missing(rows.codes, graph) | (
+            finish.rows.with_missing() if finish else frozenset()
+        )
         checked: TreeObjective | None = None
         if held is not None:
-            gaps |= columns_with_missing(held.codes, graph)
-            checked = TreeObjective.of(graph, held, gaps, 0.0, self.n_jobs)
+            incomplete |= columns_with_missing(held.codes, graph)
+            checked = TreeObjective.of(graph, held, incomplete, 0.0, self.n_jobs)
         pseudo_counts = PSEUDO_COUNTS[0] if isinstance(self.pseudo_counts, str) else float(self.pseudo_counts)
         parameters = ParameterLayout.of(graph).learned_count
         stopping = self._stopping(len(rows.weights), float(rows.weights.sum()), parameters)
         return TreeFit(
-            graph, rows, gaps, pseudo_counts, stopping, self.max_iter, self.accelerate, self.n_jobs, checked
+            graph, rows, incomplete, pseudo_counts, stopping, self.max_iter, self.accelerate, self.n_jobs, checked
         )
 
     def _stopping(self, rows: int, weight: float, parameters: int) -> Stopping:
@@ -449,24 +398,6 @@ class EMJunctionTree(IterativeMixin):
         if self.tol is not None:
             return Stopping(self.stopping, float(self.tol))
         return Stopping.usual(self.stopping, rows, weight, parameters)
-
-    def _held_out(
-        self,
-        codes: Codes,
-        columns: Columns,
-        weights: Floats,
-        validation: ArrayLike | Any | None,
-        random: np.random.Generator,
-    ) -> tuple[Floats, DistinctRows | None]:
-        """Return the weights of the training rows, and the held-out rows: those given, or a share."""
-        if validation is not None:
-            return weights, DistinctRows.of(*encoded(validation, columns, None))
-        share = self.validation_fraction
-        if not share:
-            return weights, None
-        held = held_out(weights, share, random)
-        check_split(float((weights - held).sum()), float(held.sum()), share, len(codes))
-        return weights - held, DistinctRows.of(codes, columns.states, held)
 
 
 def _pairs(columns: Columns, rows: DistinctRows) -> PairCounts:

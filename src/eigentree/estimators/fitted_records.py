@@ -10,14 +10,16 @@ from eigentree.data.sequences.steps import FORM
 from eigentree.data.tables.columns import columns_content, columns_of
 from eigentree.em.stored_learning import LEARNER, SEARCH, START
 from eigentree.errors import FileError
-from eigentree.inference.stored_chain import chain_content, read_chain
-from eigentree.inference.stored_network import network_content, read_network
+from eigentree.inference.stored_network import chain_content, network_content, read_chain, read_network
 from eigentree.io.codec import FLAG, NUMBER, SERIES, VALUE, WHOLE, Field, Record, optional, within
 from eigentree.planning.stored_plan import plan_content, read_plan
-from eigentree.spectral.learn.stored_fit import model_content, read_model, read_report, report_content
-from eigentree.spectral.learn.stored_windows import (
+from eigentree.spectral.learn.stored_fit import (
+    model_content,
+    read_model,
+    read_report,
     read_sequence_model,
     read_sequence_statistics,
+    report_content,
     sequence_model_content,
     sequence_statistics_content,
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
@@ -14,6 +15,7 @@ from eigentree.errors import DataError, ParameterError, quoted
 from eigentree.estimators.em_hmm import EMHMM
 from eigentree.estimators.mixins.constructor_parameters import cloned
 from eigentree.estimators.mixins.information_criteria import MAXIMUM_LIKELIHOOD
+from eigentree.messages import renamed_arguments
 from eigentree.validation import generator, one_by_one, one_of, our_arithmetic, whole_number
 
 if TYPE_CHECKING:
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 __all__ = ["HMMSelection", "HMMTrial", "select_hmm"]
+
+MOST_SIZES = 1000
 
 FOLDS = 3
 """Folds of the cross-validation."""
@@ -70,6 +74,7 @@ class HMMSelection:
         return "\n".join(lines)
 
 
+@renamed_arguments()
 @our_arithmetic
 def select_hmm(
     X: ArrayLike | Any,
@@ -141,11 +146,8 @@ def _held_out(model: EMHMM, sequences: Sequences, weights: Any) -> float:
 
 
 def _wholes(argument: str, numbers: Any) -> list[int]:
-    found = []
-    for number in one_by_one(argument, numbers, "whole numbers", ParameterError):
-        found.append(whole_number(argument, number))
-        if len(found) > 1000:
-            raise ParameterError(f"{argument} are more than 1000 numbers; give fewer")
-    if not found:
-        raise ParameterError(f"{argument} is empty; give at least one number")
+    given = islice(one_by_one(argument, numbers, "whole numbers", ParameterError), MOST_SIZES + 1)
+    found = [whole_number(argument, number) for number in given]
+    if not 0 < len(found) <= MOST_SIZES:
+        raise ParameterError(f"{argument} are 1 to {MOST_SIZES} numbers, not {len(found) or 'none'}")
     return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from eigentree.data.tables.restore import arranged, as_frame
 from eigentree.errors import DataError
 from eigentree.estimators.em_junction_tree import EMJunctionTree
-from eigentree.estimators.mixins.constructor_parameters import Parameters, cloned, learns
+from eigentree.estimators.mixins.constructor_parameters import Parameters, cloned, estimator_class, learns
 from eigentree.estimators.mixins.density_mixin import DensityMixin, require_estimator
 from eigentree.graphs.zoo import Mixture
 from eigentree.validation import different_names, one_of
@@ -39,6 +40,7 @@ def default_estimator(random_state: Seed) -> EMJunctionTree:
     )
 
 
+@estimator_class
 class JunctionTreeImputer(Parameters):
     """A transformer that imputes missing cells by a model, given the other cells of their row.
 
@@ -76,18 +78,12 @@ class JunctionTreeImputer(Parameters):
     'y'
     """
 
-    estimator_: Any
-    _estimator_type = None
+    estimator: Any = None
+    method: Literal["mode", "sample"] = "mode"
+    random_state: Seed = None
 
-    def __init__(
-        self,
-        estimator: Any = None,
-        method: Literal["mode", "sample"] = "mode",
-        random_state: Seed = None,
-    ) -> None:
-        self.estimator = estimator
-        self.method = method
-        self.random_state = random_state
+    estimator_: Any = field(init=False)
+    _estimator_type = None
 
     @property
     def _columns(self) -> Columns:

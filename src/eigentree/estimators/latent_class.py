@@ -8,6 +8,7 @@ import numpy as np
 
 from eigentree.data.tables.weights import positive_weights
 from eigentree.estimators.em_junction_tree import EMJunctionTree
+from eigentree.estimators.mixins.constructor_parameters import estimator_class
 from eigentree.estimators.mixins.information_criteria import MAXIMUM_LIKELIHOOD
 from eigentree.graphs.templates import Mixture
 from eigentree.validation import whole_number
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["LatentClassModel"]
 
 
+@estimator_class
 class LatentClassModel(EMJunctionTree):
     """A latent class model: classes within which the columns are independent, fitted by maximum likelihood (EM).
 
@@ -44,16 +46,8 @@ class LatentClassModel(EMJunctionTree):
         answer that nobody in a class gave is rare there and not impossible, so that new rows have a finite score. 0
         is maximum likelihood itself, 0.1 to 1 shrinks where rows are few, "auto" as for `EMJunctionTree`.
     random_state : int, Generator or None
-    n_jobs : int
-        Threads that share the rows.
-    verbose : int
-        Show progress if positive, where rich is installed and stderr is a terminal.
-    categories : mapping of str to sequence of labels, or one sequence, optional
-        All labels of some columns by name, or those of every column; by default those that occur or are declared.
-    handle_unknown : {"error", "missing"}
-        What a label is that its column does not have: an error, or a missing cell.
-    numeric : {"error", "quantiles"}
-        What a continuous column is: an error, or cut into bins with about equally many rows.
+    n_jobs, verbose, categories, handle_unknown, numeric
+        As those of `EMJunctionTree`.
 
     Attributes
     ----------
@@ -77,11 +71,6 @@ class LatentClassModel(EMJunctionTree):
     >>> round(model.entropy(votes), 2)
     0.97
     """
-
-    stopping = "gain"
-    accelerate = True
-    validation_fraction = 0.0
-    finish_rows = "auto"
 
     def __init__(
         self,
@@ -112,8 +101,8 @@ class LatentClassModel(EMJunctionTree):
         self.handle_unknown = handle_unknown
         self.numeric = numeric
 
-    @property
-    def structure(self) -> Mixture:
+    @property  # type: ignore[misc]
+    def structure(self) -> Mixture:  # type: ignore[override]
         """The template of the model's graph."""
         return Mixture(whole_number("n_classes", self.n_classes))
 

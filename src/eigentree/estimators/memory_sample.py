@@ -17,7 +17,6 @@ from eigentree.em.smoothing import ROWS_PER_PARAMETER
 from eigentree.em.tree_fit import Finish
 from eigentree.errors import DataError, ParameterError
 from eigentree.messages import notice
-from eigentree.validation import whole_number
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
     from eigentree.em.out_of_core.parted_rows import PartedRows
     from eigentree.graphs.graph import LatentGraph
 
-__all__ = ["check_finish_rows", "fit_sample", "parted_rows", "search_sample", "some_of"]
+__all__ = ["fit_sample", "parted_rows", "search_sample", "some_of"]
 
 FINISH_ROWS, FINISH_ROWS_PER_PARAMETER = 1_000_000, 1_000
 """On how many rows the last run is by default, and how many at least for each entry of the tables: the chance
@@ -43,13 +42,7 @@ MEMORY_ROWS = 200_000
 
 
 def parted_rows(rows: Encoded) -> PartedRows:
-    """Return the rows of a stream: where they lie, if these are partitions of a cluster, or else kept on disk.
-
-    Raises
-    ------
-    DataError
-        When there are none, or none that counts.
-    """
+    """Return the rows of a stream: where they lie, if these are partitions of a cluster, or else kept on disk."""
     if isinstance(rows, StreamedRows) and isinstance(rows.stream, Partitions):
         found: PartedRows = ClusterRows(rows.columns, rows.stream, rows.weight)
     else:
@@ -59,12 +52,6 @@ def parted_rows(rows: Encoded) -> PartedRows:
     if not found.weight:
         raise DataError(NO_WEIGHT)
     return found
-
-
-def check_finish_rows(finish_rows: Any) -> None:
-    """Raise `ParameterError` unless this is the number of rows of the last run, "auto" or None."""
-    if finish_rows is not None and not (isinstance(finish_rows, str) and finish_rows == "auto"):
-        whole_number("finish_rows", finish_rows)
 
 
 def some_of(
@@ -89,18 +76,7 @@ def fit_sample(
 ) -> tuple[Rows, Floats, int, Finish | None]:
     """Return rows in memory, their weights, for how many they stand, and where a fit that begins with them ends.
 
-    Parameters
-    ----------
-    graph : LatentGraph
-    columns : Columns
-    rows : PartedRows
-    finish_rows : int, "auto" or None
-        As the estimator has it.
-    validation_fraction : float
-        What share of the rows will be held out.
-    random : Generator
-    stopping : callable
-        From the number of rows, their weight and the number of parameters to when the last run has converged.
+    `stopping` says when the last run has converged, given the number of rows, their weight and the parameters.
     """
     parameters = ParameterLayout.of(graph).learned_count
     few = None if validation_fraction or isinstance(finish_rows, Integral) else rows.few()
@@ -126,13 +102,7 @@ def fit_sample(
 def search_sample(
     columns: Columns, rows: PartedRows, finish_rows: int | str | None, random: np.random.Generator
 ) -> tuple[Rows, Floats, int]:
-    """Return the rows on which sizes of a learned tree are tried, their weights, and for how many they stand.
-
-    Raises
-    ------
-    ParameterError
-        When `finish_rows` is None, for all rows, and these are too many.
-    """
+    """Return the rows on which sizes of a learned tree are tried, their weights, and for how many they stand."""
     few = None if isinstance(finish_rows, Integral) else rows.few()
     if few is not None:
         return Rows.of_codes(few.codes, columns), few.weights, rows.count

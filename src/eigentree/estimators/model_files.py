@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from inspect import Parameter, signature
-from typing import TYPE_CHECKING, Any, TypeAlias
+from inspect import signature
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,7 +27,6 @@ from eigentree.estimators.mixins.sequence_mixin import SequenceMixin
 from eigentree.estimators.online_em import OnlineEMJunctionTree
 from eigentree.estimators.spectral_hmm import SpectralHMM
 from eigentree.estimators.spectral_junction_tree import SpectralJunctionTree
-from eigentree.estimators.stored_labels import labels_content, read_labels
 from eigentree.graphs import zoo
 from eigentree.graphs.coercion import as_structure, require_structure
 from eigentree.graphs.graph import LatentGraph
@@ -41,22 +41,13 @@ from eigentree.io.stores import Writer, opened_store
 if TYPE_CHECKING:
     import os
 
-    from eigentree.io.stores import Reader
+    from numpy.typing import NDArray
 
-    Estimator: TypeAlias = (
-        SpectralJunctionTree
-        | EMJunctionTree
-        | LatentClassModel
-        | OnlineEMJunctionTree
-        | EMHMM
-        | SpectralHMM
-        | JunctionTreeClassifier
-        | JunctionTreeImputer
-    )
+    from eigentree.io.stores import Reader
 
 __all__ = ["load", "save_estimator"]
 
-ESTIMATORS: Mapping[str, type[Estimator]] = {
+ESTIMATORS: Mapping[str, type[Parameters]] = {
     each.__name__: each
     for each in (
         SpectralJunctionTree,
@@ -85,6 +76,10 @@ SOURCES_OF_CHANCE = (
     np.random.BitGenerator,
     np.random.SeedSequence,
 )
+
+
+PLAIN_TYPE = re.compile(r"\|b1|\|[iu]1|<[iuf][248]|<U\d{1,6}|<[Mm]8\[\w{1,8}\]|\|O")
+"""The types whose labels JSON can hold, as numpy writes them: the lowest byte first."""
 
 
 def save_estimator(estimator: Parameters, path: str | os.PathLike[str]) -> None:
@@ -121,12 +116,9 @@ def load(path: str | os.PathLike[str]) -> Any:
     True
     """
     with opened_store(path) as reader:
-        if reader.kind == STATISTICS:
-            return read_statistics(reader, reader.content)
-        if reader.kind == PAIRS:
-            return read_pairs(reader, reader.content)
-        if reader.kind == NETWORK:
-            return read_network(reader, reader.content)
+        others = {STATISTICS: read_statistics, PAIRS: read_pairs, NETWORK: read_network}
+        if reader.kind in others:
+            return others[reader.kind](reader, reader.content)
         return _read(reader, reader.kind, reader.content)
 
 
@@ -146,12 +138,13 @@ def _content(writer: Writer, estimator: Any, graph: LatentGraph | None = None) -
     known = estimator.__sklearn_is_fitted__()
     if known and not isinstance(own := _models(estimator)[0], SequenceMixin):
         graph = own.graph_
-    parameters = {
-        name: _parameter_content(writer.within(name), name, value, graph)
-        for name, value in estimator.get_params(deep=False).items()
+    content: dict[str, Any] = {
+        "parameters": {
+            name: _parameter_content(writer.within(name), name, value, graph)
+            for name, value in estimator.get_params(deep=False).items()
+        },
+        "fitted": _fitted_content(writer, estimator) if known else None,
     }
-    content: dict[str, Any] = {"parameters": parameters}
-    content["fitted"] = _fitted_content(writer, estimator) if known else None
     if isinstance(estimator, JunctionTreeImputer) and estimator.output is not None:
         content["output"] = estimator.output
     return content
@@ -164,34 +157,29 @@ def _models(estimator: Any) -> list[Any]:
     return [vars(estimator).get("estimator_", estimator)]
 
 
-def _read(reader: Reader, kind: str, content: Any) -> Estimator:
+def _read(reader: Reader, kind: str, content: Any) -> Any:
     if kind not in ESTIMATORS:
         raise UnknownEntryError(f"it holds a {kind[:60]!r}, which is not known")
     made = ESTIMATORS[kind]
     entry = Section(content, kind, ("parameters", "fitted"), ("output",) if made is JunctionTreeImputer else ())
     known = signature(made).parameters
-    required = [name for name, each in known.items() if each.default is Parameter.empty]
     # A parameter that a later version has added has its default there.
     stored = entry["parameters"]
     stored = current_names(made, stored) if isinstance(stored, dict) else stored
-    given = Section(stored, f"{kind}: parameters", required, tuple(known))
+    given = Section(stored, f"{kind}: parameters", (), tuple(known))
     parameters = {name: _read_parameter(reader.within(name), name, given[name]) for name in given.content}
     estimator = made(**parameters)
     if isinstance(estimator, JunctionTreeImputer) and entry.has("output"):
-        estimator.set_output(transform=_read_output(entry))
+        output: Any = entry.text("output")
+        if output not in OUTPUTS:
+            raise UnknownEntryError(f"{entry.at('output')} is {' or '.join(OUTPUTS)}, not {output[:60]!r}")
+        estimator.set_output(transform=output)
     if entry.has("fitted"):
         inner = getattr(estimator, "estimator", None)
         if inner is not None and type(inner).__name__ not in ESTIMATORS:
             raise FileError("a classifier or imputer that was fitted has an estimator, or the default one")
         vars(estimator).update(_read_fitted(reader, kind, entry["fitted"]))
     return estimator
-
-
-def _read_output(entry: Section) -> Any:
-    output = entry.text("output")
-    if output not in OUTPUTS:
-        raise UnknownEntryError(f"{entry.at('output')} is {' or '.join(OUTPUTS)}, not {output[:60]!r}")
-    return output
 
 
 def _parameter_content(writer: Writer, name: str, value: Any, graph: LatentGraph | None) -> dict[str, Any]:
@@ -290,7 +278,7 @@ def _classes_content(writer: Writer, classifier: JunctionTreeClassifier) -> dict
     shrunk = "shrinkage_" in vars(classifier)
     content = {
         "columns": columns_content(classifier.columns_),
-        "classes": labels_content(classifier.classes_),
+        "classes": _labels_content(classifier.classes_),
         "estimators": _models_content(writer, classifier),
         "shrinkage": plain(classifier.shrinkage_, "shrinkage_") if shrunk else None,
         "tried": plain(classifier.tried_, "tried_") if shrunk else None,
@@ -306,7 +294,7 @@ def _classes_content(writer: Writer, classifier: JunctionTreeClassifier) -> dict
 def _read_classes(reader: Reader, content: Any) -> dict[str, Any]:
     known = ("columns", "classes", "estimators", "shrinkage", "tried")
     entry = Section(content, "classes", known, ("class_column", "target"))
-    classes = read_labels(entry["classes"])
+    classes = _read_labels(entry["classes"])
     prior = reader.floats("class_prior", len(classes))
     if not (prior > 0).all() or abs(prior.sum() - 1) > 1e-9:
         raise FileError("a classifier has one share per class")
@@ -343,14 +331,48 @@ def _read_models(reader: Reader, entry: Section, count: int) -> list[Any]:
         models.append(_read(reader.within(f"estimators.{k}"), inner.text("kind"), inner["content"]))
     if len(models) != count:
         raise FileError(f"there are {len(models)} models where {count} are needed")
-    if not all("model_" in vars(each) for each in models) or len({_columns_of(each) for each in models}) != 1:
+    # Each class may have a graph of its own, over the same columns.
+    same = {(each.columns_.names, each.columns_.states) for each in models if "model_" in vars(each)}
+    if not all("model_" in vars(each) for each in models) or len(same) != 1:
         raise FileError("the models are fitted, and are of the same columns")
     return models
 
 
-def _columns_of(model: Any) -> tuple[tuple[str, int], ...]:
-    """Return the columns of a fitted model and their numbers of states; each class may have its own graph."""
-    if isinstance(model, SequenceMixin):
-        return tuple(zip(model.columns_.names, model.columns_.states, strict=True))
-    graph = model.graph_
-    return tuple((name, graph.states[name]) for name in graph.observed)
+def _labels_content(labels: NDArray[Any]) -> dict[str, Any]:
+    """Return the document of an array of labels."""
+    kind = labels.dtype.newbyteorder("<").str
+    if not PLAIN_TYPE.fullmatch(kind):
+        raise FileError(f"labels of classes are of the type {labels.dtype}, which a file cannot hold; use strings")
+    # Times as numbers: their texts have no unit.
+    values = labels.view(np.int64) if labels.dtype.kind in "mM" else labels
+    return {"type": kind, "labels": [plain(label, "a label of a class") for label in values.tolist()]}
+
+
+def _read_labels(content: Any) -> NDArray[Any]:
+    """Return the labels of a document: at least two, in order, all different."""
+    entry = Section(content, "labels", ("type", "labels"))
+    kind, values = entry.text("type"), entry.value("labels")
+    if not PLAIN_TYPE.fullmatch(kind) or not isinstance(values, list):
+        raise FileError("labels of classes are a list, and of a type that labels can have")
+    try:
+        labels = _label_array(np.dtype(kind), values)
+        ordered = len(labels) > 1 and bool((labels[1:] > labels[:-1]).all())
+    except (TypeError, ValueError, OverflowError):
+        raise FileError("labels of classes are not of the type that is given") from None
+    if not ordered:
+        raise FileError("labels of classes are at least two, in order and all different")
+    return labels
+
+
+def _label_array(kind: np.dtype[Any], values: list[Any]) -> NDArray[Any]:
+    allowed = {"b": bool, "i": int, "u": int, "f": float, "U": str, "m": int, "M": int}
+    if kind.kind in allowed and not all(type(value) is allowed[kind.kind] for value in values):
+        raise TypeError
+    if kind.kind == "U" and max(map(len, values), default=0) * 4 > kind.itemsize:
+        raise ValueError
+    labels = np.empty(len(values), kind.newbyteorder("="))
+    if kind.kind in "mM":
+        return np.array(values, np.int64).view(labels.dtype)
+    for k, value in enumerate(values):
+        labels[k] = value
+    return labels

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import KW_ONLY, field, replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -16,14 +16,9 @@ from eigentree.em.optimize.stopping import has_converged
 from eigentree.em.parameters import ParameterLayout
 from eigentree.em.stepwise import Learner
 from eigentree.errors import DataError, ParameterError, quoted
-from eigentree.estimators.mixins.constructor_parameters import learns
-from eigentree.estimators.mixins.iterative_mixin import (
-    IterativeMixin,
-    checked_init,
-    encoded,
-    warn_interrupted,
-    warn_not_converged,
-)
+from eigentree.estimators.mixins.constructor_parameters import estimator_class, learns
+from eigentree.estimators.mixins.iterative_mixin import IterativeMixin, warn_interrupted, warn_not_converged
+from eigentree.estimators.mixins.latent_mixin import LatentMixin, checked_init, encoded
 from eigentree.inference.networks.network import LatentNetwork
 from eigentree.progress import shown_progress
 from eigentree.validation import finite_number, generator, whole_number
@@ -46,7 +41,8 @@ STRETCH_CELLS = 2**24
 """Most cells of a stream that are in memory at a time, and whose rows `fit` takes in a new order."""
 
 
-class OnlineEMJunctionTree(IterativeMixin):
+@estimator_class
+class OnlineEMJunctionTree(IterativeMixin, LatentMixin):
     """Tables learned by stepwise online EM (Liang and Klein, 2009).
 
     Expected counts per row are kept as a running average, in which mini-batch k = 0, 1, … has the weight
@@ -71,16 +67,8 @@ class OnlineEMJunctionTree(IterativeMixin):
         Added to every expected count over all rows seen (a symmetric Dirichlet prior).
     random_state : int, Generator or None
         For the start, and for the order of rows in `fit`.
-    n_jobs : int
-        Threads that share the rows of a mini-batch.
-    verbose : int
-        Show progress if positive, where rich is installed and stderr is a terminal.
-    categories : mapping of str to sequence of labels, or one sequence, optional
-        All labels of some columns by name, or those of every column; by default those that occur or are declared.
-    handle_unknown : {"error", "missing"}
-        What a label is that its column does not have: an error, or a missing cell.
-    numeric : {"error", "quantiles"}
-        What a continuous column is: an error, or cut into bins with about equally many rows.
+    n_jobs, verbose, categories, handle_unknown, numeric
+        As those of `EMJunctionTree`.
 
     Attributes
     ----------
@@ -107,38 +95,22 @@ class OnlineEMJunctionTree(IterativeMixin):
     8
     """
 
-    learner_: Learner
+    structure: LatentGraph | Template | Any = None
+    stepsize: float = 0.7
+    batch_size: int = 256
+    passes: int = 10
+    tol: float = 1e-4
+    _: KW_ONLY
+    init: LatentNetwork | None = None
+    pseudo_counts: float = 0.0
+    random_state: Seed = None
+    n_jobs: int = 1
+    verbose: int = 0
+    categories: Categories | None = None
+    handle_unknown: UnknownRule = "error"
+    numeric: NumericRule = "error"
 
-    def __init__(
-        self,
-        structure: LatentGraph | Template | Any,
-        stepsize: float = 0.7,
-        batch_size: int = 256,
-        passes: int = 10,
-        tol: float = 1e-4,
-        *,
-        init: LatentNetwork | None = None,
-        pseudo_counts: float = 0.0,
-        random_state: Seed = None,
-        n_jobs: int = 1,
-        verbose: int = 0,
-        categories: Categories | None = None,
-        handle_unknown: UnknownRule = "error",
-        numeric: NumericRule = "error",
-    ) -> None:
-        self.structure = structure
-        self.stepsize = stepsize
-        self.batch_size = batch_size
-        self.passes = passes
-        self.tol = tol
-        self.init = init
-        self.pseudo_counts = pseudo_counts
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.categories = categories
-        self.handle_unknown = handle_unknown
-        self.numeric = numeric
+    learner_: Learner = field(init=False)
 
     @learns
     def fit(self, X: ArrayLike | Any, y: object = None, sample_weight: ArrayLike | str | None = None) -> Self:
@@ -229,6 +201,11 @@ class OnlineEMJunctionTree(IterativeMixin):
         return graph, columns, lambda: _stretches(rows, size)
 
     def _check_arguments(self) -> None:
+        if self.structure is None:
+            raise ParameterError(
+                "OnlineEMJunctionTree needs a structure: a template such as et.zoo.Mixture(4), a LatentGraph, or "
+                "et.learn_structure(X), which learns one from rows"
+            )
         if not 0.5 < finite_number("stepsize", self.stepsize, 0.0) <= 1:
             raise ParameterError(f"stepsize is more than 0.5 and at most 1, not {quoted(self.stepsize)}")
         whole_number("batch_size", self.batch_size)

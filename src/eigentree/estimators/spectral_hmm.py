@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import KW_ONLY, field
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self
 
 from eigentree.counting.window_counts import SequenceStatistics, check_plan
@@ -11,11 +12,11 @@ from eigentree.data.sequences.steps import SequenceForm
 from eigentree.data.tables.state_rules import ReadOptions, check_rules
 from eigentree.data.tables.weights import check_total, checked_weights, warn_of_few
 from eigentree.errors import DataError, GraphError, quoted
-from eigentree.estimators.mixins.constructor_parameters import learns
+from eigentree.estimators.mixins.constructor_parameters import estimator_class, learns
 from eigentree.estimators.mixins.sequence_mixin import SequenceMixin
 from eigentree.planning.window_plan import WindowPlan
+from eigentree.spectral.sequences.sequence_model import choose_windows
 from eigentree.spectral.sequences.window_report import SequenceReport
-from eigentree.spectral.sequences.window_shrinkage import choose_windows
 from eigentree.validation import MOST_THREADS, auto_or_number, one_of, our_arithmetic, whole_number
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["SpectralHMM"]
 
 
+@estimator_class
 class SpectralHMM(SequenceMixin):
     """A hidden Markov model of sequences of any length, learned from counts in one pass and without local optima.
 
@@ -58,14 +60,8 @@ class SpectralHMM(SequenceMixin):
         with the shrinkage, and is "variance" where that is given.
     n_jobs : int
         Threads that share the sequences that are scored.
-    sequence, time : str, optional
-        The columns of a long frame that hold the sequence of each row, and the order of its steps.
-    categories : mapping of str to sequence of labels, or one sequence, optional
-        All labels of some channels by name, or those of every channel; by default those that occur or are declared.
-    handle_unknown : {"error", "missing"}
-        What a label is that its channel does not have: an error, or a missing cell.
-    numeric : {"error", "quantiles"}
-        What a continuous channel is: an error, or cut into bins with about equally many steps.
+    sequence, time, categories, handle_unknown, numeric
+        As those of `EMHMM`.
 
     Attributes
     ----------
@@ -100,41 +96,25 @@ class SpectralHMM(SequenceMixin):
     array([[0., 1.]])
     """
 
-    model_: SpectralSequenceModel
-    statistics_: SequenceStatistics
-    report_: SequenceReport
-    columns_: Columns
+    hidden_states: int = 4
+    order: int = 1
+    channels: ChannelRule = "independent"
+    shrinkage: float | Literal["auto"] = "auto"
+    max_rank: int | None = None
+    floor: float | Literal["auto"] = "auto"
+    scaling: Literal["auto", "variance"] | None = "auto"
+    _: KW_ONLY
+    n_jobs: int = 1
+    sequence: str | None = None
+    time: str | None = None
+    categories: Categories | None = None
+    handle_unknown: UnknownRule = "error"
+    numeric: NumericRule = "error"
 
-    def __init__(
-        self,
-        hidden_states: int = 4,
-        order: int = 1,
-        channels: ChannelRule = "independent",
-        shrinkage: float | Literal["auto"] = "auto",
-        max_rank: int | None = None,
-        floor: float | Literal["auto"] = "auto",
-        scaling: Literal["auto", "variance"] | None = "auto",
-        *,
-        n_jobs: int = 1,
-        sequence: str | None = None,
-        time: str | None = None,
-        categories: Categories | None = None,
-        handle_unknown: UnknownRule = "error",
-        numeric: NumericRule = "error",
-    ) -> None:
-        self.hidden_states = hidden_states
-        self.order = order
-        self.channels = channels
-        self.shrinkage = shrinkage
-        self.max_rank = max_rank
-        self.floor = floor
-        self.scaling = scaling
-        self.n_jobs = n_jobs
-        self.sequence = sequence
-        self.time = time
-        self.categories = categories
-        self.handle_unknown = handle_unknown
-        self.numeric = numeric
+    model_: SpectralSequenceModel = field(init=False)
+    statistics_: SequenceStatistics = field(init=False)
+    report_: SequenceReport = field(init=False)
+    columns_: Columns = field(init=False)
 
     @property
     def shrinkage_(self) -> float:

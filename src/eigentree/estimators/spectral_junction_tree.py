@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from dataclasses import KW_ONLY, field
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self
 
 from eigentree.core.compiling import announced
@@ -20,7 +21,7 @@ from eigentree.em.estep.unique_rows import DistinctRows
 from eigentree.em.sizes import Size, SizeSearch, SizeTrial
 from eigentree.em.tree_fit import finished
 from eigentree.errors import DataError, GraphError, ParameterError, RankError, quoted
-from eigentree.estimators.mixins.constructor_parameters import learns
+from eigentree.estimators.mixins.constructor_parameters import estimator_class, learns
 from eigentree.estimators.mixins.density_mixin import DensityMixin
 from eigentree.graphs.coercion import as_structure
 from eigentree.graphs.learned_templates import open_template
@@ -33,8 +34,7 @@ from eigentree.spectral.learn.diagnostics import Clipping, SpectralReport
 from eigentree.spectral.learn.moments import ExactTables
 from eigentree.spectral.learn.operator_learning import learn
 from eigentree.spectral.learn.shrinkage import choose
-from eigentree.spectral.learn.spectral_fit import exact_marginals
-from eigentree.spectral.learn.spectral_model import SpectralModel
+from eigentree.spectral.learn.spectral_fit import SpectralModel, exact_marginals
 from eigentree.spectral.recover.recovery import Recovery, recovered
 from eigentree.validation import auto_or_number, finite_number, generator, one_of, our_arithmetic, whole_number
 
@@ -52,6 +52,7 @@ if TYPE_CHECKING:
 __all__ = ["SpectralJunctionTree"]
 
 
+@estimator_class
 class SpectralJunctionTree(DensityMixin):
     """A latent junction tree learned from counts, in one pass and without local optima (Algorithm 1 of the paper).
 
@@ -75,12 +76,8 @@ class SpectralJunctionTree(DensityMixin):
         The share of its column's marginal distribution that every cell has at least given those before it: chosen
         with the shrinkage, or, where that is given, 10 over the number of rows, at most 0.001, and 0 with
         shrinkage 0. With 0, rows can be impossible.
-    categories : mapping of str to sequence of labels, or one sequence, optional
-        All labels of some columns by name, or those of every column; by default those that occur or are declared.
-    handle_unknown : {"error", "missing"}
-        What a label is that its column does not have: an error, or a missing cell.
-    numeric : {"error", "quantiles"}
-        What a continuous column is: an error, or cut into bins with about equally many rows.
+    categories, handle_unknown, numeric
+        As those of `EMJunctionTree`.
 
     Attributes
     ----------
@@ -117,35 +114,22 @@ class SpectralJunctionTree(DensityMixin):
     (2, 3)
     """
 
-    model_: SpectralModel
-    statistics_: Statistics
-    report_: SpectralReport
-    search_: SizeSearch
+    structure: LatentGraph | Template | Any = "auto"
+    views: int = 6
+    scaling: Literal["variance"] | None = "variance"
+    shrinkage: float | Literal["auto"] = "auto"
+    max_rank: int | None = None
+    when_short: Literal["raise", "warn"] = "raise"
+    floor: float | Literal["auto"] = "auto"
+    _: KW_ONLY
+    categories: Categories | None = None
+    handle_unknown: UnknownRule = "error"
+    numeric: NumericRule = "error"
 
-    def __init__(
-        self,
-        structure: LatentGraph | Template | Any = "auto",
-        views: int = 6,
-        scaling: Literal["variance"] | None = "variance",
-        shrinkage: float | Literal["auto"] = "auto",
-        max_rank: int | None = None,
-        when_short: Literal["raise", "warn"] = "raise",
-        floor: float | Literal["auto"] = "auto",
-        *,
-        categories: Categories | None = None,
-        handle_unknown: UnknownRule = "error",
-        numeric: NumericRule = "error",
-    ) -> None:
-        self.structure = structure
-        self.views = views
-        self.scaling = scaling
-        self.shrinkage = shrinkage
-        self.max_rank = max_rank
-        self.when_short = when_short
-        self.floor = floor
-        self.categories = categories
-        self.handle_unknown = handle_unknown
-        self.numeric = numeric
+    model_: SpectralModel = field(init=False)
+    statistics_: Statistics = field(init=False)
+    report_: SpectralReport = field(init=False)
+    search_: SizeSearch = field(init=False)
 
     @property
     def operators_(self) -> TreeOperators:

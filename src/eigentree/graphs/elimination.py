@@ -41,14 +41,9 @@ MOST_FULL_CLIQUES = 16
 
 
 class CliqueTree(NamedTuple):
-    """The maximal cliques of a triangulated graph, and a tree of them in which parents stand before children.
+    """The maximal cliques of a triangulated graph, variables by number, and the parent of each (-1 for a root).
 
-    Attributes
-    ----------
-    cliques : list of tuple of int
-        Variables by their numbers, in rising order.
-    parents : list of int
-        The parent of each clique, -1 for the root of an independent part of the graph.
+    Parents stand before children; each independent part of the graph has a root of its own.
     """
 
     cliques: list[tuple[int, ...]]
@@ -58,25 +53,38 @@ class CliqueTree(NamedTuple):
 def clique_tree(graph: LatentGraph, names: Sequence[str], max_states: int = MAX_CLIQUE_STATES) -> CliqueTree:
     """Return the maximal cliques of a min-fill triangulation and their tree, of variables numbered as in `names`.
 
-    Raises
-    ------
-    TreewidthError
-        When a clique has more joint states than `max_states`, or all of them together have too many.
+    Raises `TreewidthError` when a clique, or all of them together, have too many joint states.
     """
     check_families(graph, max_states)
     position = {name: i for i, name in enumerate(names)}
     moral = moral_adjacency(graph)
     adjacency = [{position[other] for other in moral[name]} for name in names]
     states = [graph.states[name] for name in names]
-    _check_clique(unavoidable_clique(adjacency, states), names, states, max_states)
+
+    def check(members: set[int]) -> None:
+        listed = [names[i] for i in sorted(members)]
+        what = f"the junction tree needs a clique of {len(members)} variables with"
+        _check_table(what, listed, graph, max_states, "edges")
+
+    check(unavoidable_clique(adjacency, states))
     order: list[int] = []
     later: list[set[int]] = [set() for _ in names]
     for vertex, around in _eliminate(adjacency):
-        _check_clique({vertex, *around}, names, states, max_states)
+        check({vertex, *around})
         order.append(vertex)
         later[vertex] = around
     found = _maximal_cliques(order, later)
-    _check_total(found.cliques, names, states, max_states)
+    sizes = [math.prod(states[i] for i in clique) for clique in found.cliques]
+    # A low limit on one clique is not meant for the sum of a long chain of them.
+    limit = MOST_FULL_CLIQUES * max(max_states, MAX_CLIQUE_STATES)
+    if sum(sizes) > limit:
+        largest = max(range(len(sizes)), key=sizes.__getitem__)
+        raise TreewidthError(
+            f"the {len(sizes)} cliques of the junction tree have {in_short(sum(sizes))} joint states together "
+            f"(the limit is {in_short(limit)}); the largest, with {in_short(sizes[largest])}, is "
+            f"{_some([names[i] for i in found.cliques[largest]])}; remove edges or states so that fewer variables "
+            f"meet, or raise max_clique_states of JunctionTree.build"
+        )
     return found
 
 
@@ -84,18 +92,23 @@ def check_families(graph: LatentGraph, max_states: int = MAX_CLIQUE_STATES) -> N
     """Raise `TreewidthError` if a variable and its parents have more joint states than the limit."""
     for name in graph.names:
         family = (name, *graph.parents(name))
-        size = math.prod(graph.states[member] for member in family)
-        if size > max_states:
-            raise TreewidthError(
-                f"the table of {name!r} given its {len(family) - 1} parents has {in_short(size)} joint states "
-                f"(the limit is {in_short(max_states)}): {_some(family)}; remove parents or states, or raise "
-                f"max_clique_states of JunctionTree.build"
-            )
-        if len(family) > MOST_VARIABLES:
-            raise TreewidthError(
-                f"the table of {name!r} given its {len(family) - 1} parents has more axes than the "
-                f"{MOST_VARIABLES} that a table may have: {_some(family)}; remove parents"
-            )
+        what = f"the table of {name!r} given its {len(family) - 1} parents has"
+        _check_table(what, family, graph, max_states, "parents")
+
+
+def _check_table(what: str, members: Sequence[str], graph: LatentGraph, max_states: int, less: str) -> None:
+    """Raise `TreewidthError` if a table over some variables has too many cells, or too many axes."""
+    size = math.prod([graph.states[name] for name in members])
+    if size > max_states:
+        raise TreewidthError(
+            f"{what} {in_short(size)} joint states (the limit is {in_short(max_states)}): {_some(members)}; remove "
+            f"{less} or states, or raise max_clique_states of JunctionTree.build"
+        )
+    # Variables of one state add nothing to the size of a table but an axis.
+    if len(members) > MOST_VARIABLES:
+        raise TreewidthError(
+            f"{what} more axes than the {MOST_VARIABLES} that a table may have: {_some(members)}; remove {less}"
+        )
 
 
 def moral_adjacency(graph: LatentGraph) -> dict[str, set[str]]:
@@ -106,39 +119,6 @@ def moral_adjacency(graph: LatentGraph) -> dict[str, set[str]]:
             adjacency[a].add(b)
             adjacency[b].add(a)
     return adjacency
-
-
-def _check_clique(members: set[int], names: Sequence[str], states: Sequence[int], max_states: int) -> None:
-    size = math.prod(states[i] for i in members)
-    listed = _some([names[i] for i in sorted(members)])
-    if size > max_states:
-        raise TreewidthError(
-            f"the junction tree needs a clique of {len(members)} variables with {in_short(size)} joint states "
-            f"(the limit is {in_short(max_states)}): {listed}; remove edges or states so that fewer "
-            f"variables meet, or raise max_clique_states of JunctionTree.build"
-        )
-    # Variables of one state add nothing to the size of a table but an axis.
-    if len(members) > MOST_VARIABLES:
-        raise TreewidthError(
-            f"the junction tree needs a clique of {len(members)} variables, more than the {MOST_VARIABLES} that a "
-            f"table may have: {listed}; remove edges so that fewer variables meet"
-        )
-
-
-def _check_total(
-    cliques: Sequence[tuple[int, ...]], names: Sequence[str], states: Sequence[int], max_states: int
-) -> None:
-    sizes = [math.prod(states[i] for i in clique) for clique in cliques]
-    # A low limit on one clique is not meant for the sum of a long chain of them.
-    limit = MOST_FULL_CLIQUES * max(max_states, MAX_CLIQUE_STATES)
-    if sum(sizes) > limit:
-        largest = max(range(len(cliques)), key=sizes.__getitem__)
-        raise TreewidthError(
-            f"the {len(cliques)} cliques of the junction tree have {in_short(sum(sizes))} joint states together "
-            f"(the limit is {in_short(limit)}); the largest, with {in_short(sizes[largest])}, is "
-            f"{_some([names[i] for i in cliques[largest]])}; remove edges or states so that fewer variables meet, "
-            f"or raise max_clique_states of JunctionTree.build"
-        )
 
 
 def unavoidable_clique(adjacency: Sequence[set[int]], states: Sequence[int]) -> set[int]:

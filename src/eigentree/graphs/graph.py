@@ -57,18 +57,6 @@ class LatentGraph(Derived):
     ('h',)
     """
 
-    __slots__ = (
-        "_columns",
-        "_neighbors",
-        "_parents",
-        "directed",
-        "edges",
-        "hidden",
-        "names",
-        "observed",
-        "states",
-    )
-
     states: Mapping[str, int]
     edges: tuple[tuple[str, str], ...]
     hidden: tuple[str, ...]
@@ -89,7 +77,12 @@ class LatentGraph(Derived):
         directed = flag("directed", directed, GraphError)
         table = _checked_states(states)
         pairs = _checked_edges(edges, table, directed)
-        concealed = _checked_hidden(hidden, table)
+        concealed = set(different_names("hidden", hidden))
+        for name in concealed:
+            if name not in table:
+                raise GraphError(f"hidden names {quoted(name)}, which is not in states{did_you_mean(name, table)}")
+        if len(concealed) == len(table):
+            raise GraphError("the graph has no observed variable; leave at least one name out of hidden")
         sources: dict[str, list[str]] = {name: [] for name in table}
         around: dict[str, list[str]] = {name: [] for name in table}
         for source, target in pairs:
@@ -97,21 +90,25 @@ class LatentGraph(Derived):
             around[target].append(source)
             if directed:
                 sources[target].append(source)
-        _check_acyclic(sources)
+        try:
+            TopologicalSorter(sources).prepare()
+        except CycleError as error:
+            cycle = _listed(tuple(error.args[1]), between=" -> ")
+            raise GraphError(
+                f"the edges form a cycle: {cycle}; remove one of them or pass directed=False"
+            ) from None
         observed = tuple(name for name in table if name not in concealed)
-        fields: dict[str, object] = {
-            "states": MappingProxyType(table),
-            "edges": pairs,
-            "hidden": tuple(name for name in table if name in concealed),
-            "observed": observed,
-            "names": tuple(table),
-            "directed": directed,
-            "_parents": {name: tuple(found) for name, found in sources.items()},
-            "_neighbors": {name: tuple(found) for name, found in around.items()},
-            "_columns": {name: column for column, name in enumerate(observed)},
-        }
-        for field, value in fields.items():
-            object.__setattr__(self, field, value)
+        vars(self).update(
+            states=MappingProxyType(table),
+            edges=pairs,
+            hidden=tuple(name for name in table if name in concealed),
+            observed=observed,
+            names=tuple(table),
+            directed=directed,
+            _parents={name: tuple(found) for name, found in sources.items()},
+            _neighbors={name: tuple(found) for name, found in around.items()},
+            _columns={name: column for column, name in enumerate(observed)},
+        )
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"a LatentGraph is immutable: {name!r} cannot be set; make a new graph instead")
@@ -294,24 +291,6 @@ def _checked_edges(
         seen.add(key)
         pairs.append((source, target))
     return tuple(pairs)
-
-
-def _checked_hidden(hidden: Iterable[str], states: Mapping[str, int]) -> set[str]:
-    concealed = set(different_names("hidden", hidden))
-    for name in concealed:
-        if name not in states:
-            raise GraphError(f"hidden names {quoted(name)}, which is not in states{did_you_mean(name, states)}")
-    if len(concealed) == len(states):
-        raise GraphError("the graph has no observed variable; leave at least one name out of hidden")
-    return concealed
-
-
-def _check_acyclic(sources: Mapping[str, list[str]]) -> None:
-    try:
-        TopologicalSorter(sources).prepare()
-    except CycleError as error:
-        cycle = _listed(tuple(error.args[1]), between=" -> ")
-        raise GraphError(f"the edges form a cycle: {cycle}; remove one of them or pass directed=False") from None
 
 
 def _is_pair(item: object) -> bool:

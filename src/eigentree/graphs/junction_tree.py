@@ -135,7 +135,16 @@ class JunctionTree:
         builder.absorb()
         builder.limit_children()
         nodes = builder.nodes(names)
-        _check_copies(graph, nodes, max_clique_states)
+        for node in nodes:
+            # The leaf of an observed variable that others depend on.
+            if node.observed is None or node.remainder:
+                continue
+            if (states := graph.states[node.observed]) ** 2 > max_clique_states:
+                raise TreewidthError(
+                    f"{node.observed!r} is observed, has {states} states and meets other variables, which takes a "
+                    f"table of {in_short(states**2)} entries (the limit is {in_short(max_clique_states)}); merge "
+                    f"some of its states, or raise max_clique_states of JunctionTree.build"
+                )
         return cls(
             graph,
             nodes,
@@ -188,18 +197,6 @@ class JunctionTree:
 
     def __repr__(self) -> str:
         return f"<JunctionTree: {len(self.nodes)} nodes, treewidth {self.width}, over {self.graph!r}>"
-
-
-def _check_copies(graph: LatentGraph, nodes: Sequence[TreeNode], max_states: int) -> None:
-    """Raise `TreewidthError` if the leaf of an observed variable that others depend on is too large a table."""
-    for node in nodes:
-        if node.observed is not None and not node.remainder and graph.states[node.observed] ** 2 > max_states:
-            states = graph.states[node.observed]
-            raise TreewidthError(
-                f"{node.observed!r} is observed, has {states} states and meets other variables, which takes a "
-                f"table of {in_short(states**2)} entries (the limit is {in_short(max_states)}); merge some of its "
-                f"states, or raise max_clique_states of JunctionTree.build"
-            )
 
 
 @dataclass(slots=True)
@@ -368,22 +365,17 @@ class _TreeBuilder:
         """Return the nodes that hang from the root, in preorder and by names."""
         order = self.preorder()
         number = {i: k for k, i in enumerate(order)} | {-1: -1}
-
-        def listed(members: Iterable[int]) -> tuple[str, ...]:
-            return tuple(names[v] for v in sorted(members))
-
-        return tuple(
-            TreeNode(
-                clique=listed(part.separator) + listed(part.clique - part.separator),
-                separator=listed(part.separator),
-                remainder=listed(part.clique - part.separator),
-                parent=number[part.parent],
-                children=tuple(number[j] for j in part.children),
-                observed=names[part.observed] if part.observed >= 0 else None,
-                origin=part.origin,
+        nodes = []
+        for part in (self.parts[i] for i in order):
+            separator = tuple([names[v] for v in sorted(part.separator)])
+            remainder = tuple([names[v] for v in sorted(part.clique - part.separator)])
+            children = tuple([number[j] for j in part.children])
+            observed = names[part.observed] if part.observed >= 0 else None
+            parent = number[part.parent]
+            nodes.append(
+                TreeNode(separator + remainder, separator, remainder, parent, children, observed, part.origin)
             )
-            for part in (self.parts[i] for i in order)
-        )
+        return tuple(nodes)
 
 
 def _split(items: list[int], count: int) -> list[list[int]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from itertools import islice, pairwise
@@ -85,8 +85,7 @@ class Template(Derived, ABC):
         The columns are named x0, x1, … unless `names` are given. Where a hidden variable would have the
         name of a column, the names of all hidden variables get the prefix ``hidden_``.
         """
-        given = enumerate(islice(_numbers("states", states), checks.MOST_VARIABLES + 1))
-        counts = [whole_number(f"states[{place}]", count) for place, count in given]
+        counts = _each_number("states", states)
         checks.check_variables("this graph", len(counts))
         if not counts:
             raise GraphError("states must give the number of states of at least one column, and is empty")
@@ -264,8 +263,9 @@ def apart(hidden: list[str], columns: Collection[str]) -> list[str]:
     return hidden
 
 
-def _numbers(argument: str, value: object) -> Iterator[object]:
-    return checks.one_by_one(argument, value, "whole numbers", GraphError)
+def _each_number(argument: str, values: object) -> tuple[int, ...]:
+    given = islice(checks.one_by_one(argument, values, "whole numbers", GraphError), checks.MOST_VARIABLES + 1)
+    return tuple([whole_number(f"{argument}[{place}]", number) for place, number in enumerate(given)])
 
 
 def each_count(argument: str, value: object, count: int, unit: str) -> tuple[int, ...]:
@@ -273,8 +273,7 @@ def each_count(argument: str, value: object, count: int, unit: str) -> tuple[int
     checks.check_variables("this graph", count)
     if isinstance(value, str) or not isinstance(value, Iterable):
         return (whole_number(argument, value),) * count
-    given = enumerate(islice(_numbers(argument, value), checks.MOST_VARIABLES + 1))
-    numbers = tuple(whole_number(f"{argument}[{place}]", number) for place, number in given)
+    numbers = _each_number(argument, value)
     if len(numbers) != count:
         raise GraphError(f"{argument} must be one number or {count}, one per {unit}, but {len(numbers)} are given")
     return numbers

@@ -47,6 +47,7 @@ __all__ = [
 ]
 
 
+@renamed_arguments()
 def hmm(
     length: int, order: int = 1, hidden_states: int = 2, observed_states: int | Sequence[int] = 2
 ) -> LatentGraph:
@@ -60,6 +61,7 @@ def hmm(
     return HMM(order, hidden_states).build(_observed(observed_states, whole_number("length", length)))
 
 
+@renamed_arguments()
 def factorial_hmm(
     length: int,
     levels: int = 2,
@@ -79,6 +81,7 @@ def mixture(columns: int, hidden_states: int = 2, observed_states: int | Sequenc
     return Mixture(hidden_states).build(_observed(observed_states, whole_number("columns", columns)))
 
 
+@renamed_arguments()
 def semi_hidden_markov(
     length: int, hidden_states: int = 2, max_duration: int = 3, observed_states: int | Sequence[int] = 2
 ) -> LatentGraph:
@@ -87,6 +90,7 @@ def semi_hidden_markov(
     return template.build(_observed(observed_states, whole_number("length", length)))
 
 
+@renamed_arguments()
 def latent_tree(
     depth: int | None = None,
     branching: int = 2,
@@ -171,6 +175,7 @@ def dynamic_bayes_net(
     )
 
 
+@renamed_arguments()
 def paper_junction_tree(hidden_states: int = 2, observed_states: int | Sequence[int] = 16) -> LatentGraph:
     """Return the synthetic structure of the paper's Figure 3(d), with 21 hidden and 8 observed variables.
 

@@ -2,34 +2,37 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
 from eigentree.data.streams.partitions import is_dask_frame
 from eigentree.data.streams.sources import is_stream
 from eigentree.data.tables.cells import object_array
+from eigentree.data.tables.columns import Columns
 from eigentree.data.tables.labeled_table import LabeledTable
 from eigentree.data.tables.restore import filled_rows, row_labels, sampled_rows
-from eigentree.data.tables.rows import Rows
-from eigentree.errors import DataError, ParameterError, quoted
+from eigentree.data.tables.rows import Rows, rows_at_a_time
+from eigentree.errors import DataError, GraphError, ParameterError, in_short, quoted
 from eigentree.inference.dask_queries import drawn_lazily, filled_lazily, predicted_lazily
 from eigentree.messages import notice, renamed_arguments
-from eigentree.validation import different_names, generator
+from eigentree.validation import Seed, check_cells, different_names, generator, one_of, our_arithmetic, whole_number
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Sequence
+    from collections.abc import Hashable, Iterable, Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
-    from eigentree.arrays import Floats
-    from eigentree.data.tables.columns import Columns
-    from eigentree.inference.model import Model
-    from eigentree.validation import Seed
+    from eigentree.arrays import Booleans, Codes, Floats, Integers
+    from eigentree.graphs.graph import LatentGraph
+    from eigentree.inference.operators.tree_operators import TreeOperators
 
-__all__ = ["Queries", "by_row", "warn_undefined"]
+__all__ = ["Model", "Queries", "by_row", "check_count", "warn_undefined"]
 
 
 class Queries(ABC):
@@ -61,27 +64,35 @@ class Queries(ABC):
     def predict_proba(self, X: ArrayLike | Any, target: str | None = None) -> LabeledTable:
         """Return P(target | the other cells) of each row, shape (rows, states of the target).
 
-        The target's own cell is not read, and a frame need not have its column. It is always a distribution:
-        where no state has a positive probability given the other cells, it is the target's marginal, and a warning
-        says how often.
+        The target's own cell is not read, and a frame need not have its column. A hidden target, where tables are
+        known, gets its posterior given all cells of the row. It is always a distribution: where no state has a
+        positive probability given the other cells, it is the target's marginal, and a warning says how often.
 
         Parameters
         ----------
         X : array-like of shape (rows, columns), a data frame, or rows of letters
             Labels, or codes where the columns have none; None, NaN, null or -1 for a missing cell.
         target : str, optional
-            The name of a column. By default the hidden variable, where there is one only.
+            The name of a variable. By default the hidden one, where there is one only.
         """
         target = self._target(target)
-        self._model.graph.column(target)
+        labels = self._state_labels(target)
         if is_dask_frame(X):
-            lazy: LabeledTable = predicted_lazily(self, X, target, self._columns.labels(target))
+            lazy: LabeledTable = predicted_lazily(self, X, target, labels)
             return lazy
         self._check_in_memory(X, "predict_proba")
-        rows = Rows.of(X, self._columns, absent=target)
-        proba, undefined = self._model.predict(rows, target)
-        warn_undefined(undefined, f"rows {self._model.undefined}; their column's marginal was used")
-        return by_row(X, proba, [target], [self._columns.labels(target)])
+        proba, undefined = self._proba(X, target)
+        warn_undefined(undefined, f"rows {self._model.undefined}; the marginal of {target!r} was used")
+        return by_row(X, proba, [target], [labels])
+
+    def _state_labels(self, target: str) -> Sequence[Hashable]:
+        """Return what the states of a variable that can be predicted are called."""
+        self._model.graph.column(target)
+        return self._columns.labels(target)
+
+    def _proba(self, X: ArrayLike | Any, target: str) -> tuple[Floats, int]:
+        """Return P(target | the other cells), and for how many rows it was undefined."""
+        return self._model.predict(Rows.of(X, self._columns, absent=target), target)
 
     @renamed_arguments(False, seed="random_state")
     def impute(
@@ -203,3 +214,224 @@ def warn_undefined(count: int, what: str) -> None:
     """Warn how often something was undefined."""
     if count:
         notice(f"{count} {what}")
+
+
+MAX_TABLE = 2**24
+"""Most cells of a table: 128 MiB."""
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """The observed columns of a latent graph with the operators of their distribution.
+
+    Attributes
+    ----------
+    graph : LatentGraph
+    operators : TreeOperators
+
+    Notes
+    -----
+    `predict`, `impute` and `draw` return the result and how often it was undefined, `log_prob` the result and how
+    many rows were given another. Subclasses change what happens then, and name it in `undefined`.
+    """
+
+    graph: LatentGraph
+    operators: TreeOperators
+
+    undefined: ClassVar[str] = "had no state of positive probability"
+    """What rows or cells did for which the marginal of a column was used."""
+
+    replaced: ClassVar[str] = "had no positive probability"
+    """What rows did to which `log_prob` gave another probability than their own."""
+
+    @cached_property
+    def columns(self) -> Columns:
+        """Names and states of the columns."""
+        return Columns.of(self.graph)
+
+    @our_arithmetic
+    def log_prob(self, X: ArrayLike | Any) -> tuple[Floats, int]:
+        """Return the log probability of each row, missing cells marginalised out, and how many were replaced."""
+        rows = Rows.of(X, self.columns)
+        log_prob = np.empty(rows.count)
+        replaced = 0
+        for start, codes in rows.chunks():
+            log_prob[start : start + len(codes)], count = self.score(codes)
+            replaced += count
+        return log_prob, replaced
+
+    @our_arithmetic
+    def score(self, codes: Codes) -> tuple[Floats, int]:
+        """Return the log probability of rows of codes, and for how many it was replaced: as it is, and for none."""
+        return self.operators.log_prob(codes)[0], 0
+
+    @our_arithmetic
+    def joint(self, names: Sequence[str]) -> Floats:
+        """Return the table of some observed variables, axes in the order of the names."""
+        return np.asarray(np.exp(self._log_table(self._positions(names), self.columns.missing(1))))
+
+    @our_arithmetic
+    def conditional(self, names: Sequence[str], given: Mapping[str, int]) -> Floats:
+        """Return the table P(names | given), axes in the order of the names; the evidence must be possible."""
+        columns = self._positions(names)
+        if not columns:
+            raise GraphError("the table of no variables at all has no cells; name at least one")
+        evidence = self._evidence(given)
+        if both := [column for column in columns if evidence[0, column] < self.columns.states[column]]:
+            raise DataError(f"{self.columns.names[both[0]]!r} stands on both sides of the bar; leave it out of one")
+        log_table = self._log_table(columns, evidence)
+        peak = log_table.max()
+        if not np.isfinite(peak):
+            raise DataError(f"the evidence {dict(given)} has no positive probability under this model")
+        table = np.exp(log_table - peak)
+        return np.asarray(table / table.sum())
+
+    def _log_table(self, columns: Sequence[int], evidence: Codes) -> Floats:
+        """Return the score of each joint state of some columns beside the evidence, one axis per column."""
+        shape = self._shape_of(columns)
+        cells = math.prod(shape)
+        log_prob = np.empty(cells)
+        step = rows_at_a_time(evidence.shape[1])
+        for start in range(0, cells, step):
+            part = np.arange(start, min(start + step, cells))
+            codes = np.asfortranarray(np.repeat(evidence, len(part), axis=0))
+            if columns:
+                codes[:, columns] = np.stack(np.unravel_index(part, shape), axis=1)
+            log_prob[part], _ = self.score(codes)
+        return log_prob.reshape(shape)
+
+    @our_arithmetic
+    def predict(self, X: ArrayLike | Any, target: str) -> tuple[Floats, int]:
+        """Return P(target | the other cells), shape (rows, states), and for how many rows it was undefined.
+
+        A row whose other cells have no positive probability gets the target's own distribution.
+        """
+        column = self.graph.column(target)
+        rows = Rows.of(X, self.columns)
+        proba = np.empty((rows.count, self.columns.states[column]))
+        undefined = 0
+        for start, codes in rows.chunks():
+            ((table, lost),) = self.distributions(codes, [column])
+            proba[start : start + len(codes)] = table
+            undefined += int(lost.sum())
+        return proba, undefined
+
+    @our_arithmetic
+    def impute(
+        self,
+        X: ArrayLike | Any,
+        method: Literal["mode", "sample"] = "mode",
+        seed: Seed = None,
+    ) -> tuple[Integers, int]:
+        """Return the rows as codes with their missing cells filled, and for how many cells that was undefined.
+
+        "mode" takes the most probable state of each missing cell given the known cells of its row; "sample" samples
+        all missing cells of a row together.
+        """
+        one_of("method", method, ("mode", "sample"))
+        rows = Rows.of(X, self.columns)
+        filled = np.empty((rows.count, len(self.columns.states)), np.int64)
+        random = generator(seed)
+        undefined = 0
+        # In each row, the tables of all columns may be wanted at once.
+        for start, codes in rows.chunks(rows_at_a_time(sum(self.columns.states))):
+            if method == "sample":
+                undefined += self._fill_draws(codes, random)
+            else:
+                undefined += self._fill_modes(codes)
+            filled[start : start + len(codes)] = codes
+        return filled, undefined
+
+    @our_arithmetic
+    def draw(
+        self,
+        n: int,
+        seed: Seed = None,
+        given: Mapping[str, int] | None = None,
+    ) -> tuple[Integers, int]:
+        """Return rows sampled from P(other columns | given), shape (n, columns), and how often that was undefined.
+
+        A cell without any state of positive probability is sampled from its marginal and counts.
+
+        Raises
+        ------
+        DataError
+            When what is given has probability zero.
+        """
+        check_count(n, len(self.columns.names))
+        random = generator(seed)
+        drawn = np.empty((n, len(self.columns.states)), np.int64)
+        evidence = self._evidence({} if given is None else given)
+        if given and np.isneginf(self.score(evidence)[0][0]):
+            raise DataError(f"the evidence {dict(given)} has no positive probability under this model")
+        undefined = 0
+        step = rows_at_a_time(evidence.shape[1])
+        for start in range(0, n, step):
+            codes = np.asfortranarray(np.repeat(evidence, min(step, n - start), axis=0))
+            undefined += self._fill_draws(codes, random)
+            drawn[start : start + len(codes)] = codes
+        return drawn, undefined
+
+    def _fill_draws(self, codes: Codes, random: np.random.Generator) -> int:
+        """Sample all missing cells of each row together; return for how many cells that was undefined."""
+        return self.operators.draw(codes, random)
+
+    def _fill_modes(self, codes: Codes) -> int:
+        """Put the most probable state into each missing cell; return for how many that was undefined."""
+        missing = codes == np.asarray(self.columns.states)
+        wanted = np.flatnonzero(missing.any(axis=0)).tolist()
+        if not wanted:
+            return 0
+        undefined = 0
+        for column, (table, lost) in zip(wanted, self.distributions(codes, wanted), strict=True):
+            absent = missing[:, column]
+            codes[absent, column] = table[absent].argmax(axis=1)
+            undefined += int((lost & absent).sum())
+        return undefined
+
+    def distributions(self, codes: Codes, columns: Sequence[int]) -> list[tuple[Floats, Booleans]]:
+        """Return each wanted column's distribution in each row, given the row's other cells, and where it is lost.
+
+        Where nothing is positive it is the column's own, and uniform where that has nothing positive either.
+        """
+        found = []
+        for column, raw in zip(columns, self.operators.tables(codes, columns), strict=True):
+            # Noise leaves negative entries in learned operators.
+            table = np.maximum(raw, 0.0)
+            lost = ~(table.sum(axis=1) > 0.0)
+            if lost.any():
+                marginal = np.maximum(self.operators.joint((column,)), 0.0)
+                table[lost] = marginal if marginal.any() else 1.0
+            found.append((table / table.sum(axis=1, keepdims=True), lost))
+        return found
+
+    def extended(self, codes: Codes, names: Sequence[str]) -> Codes:
+        """Return codes of some columns with a missing cell in each of the others."""
+        wide = self.columns.missing(len(codes))
+        wide[:, [self.columns.position(name) for name in names]] = codes
+        return wide
+
+    def _positions(self, names: Iterable[str]) -> list[int]:
+        return [self.graph.column(name) for name in different_names("names", names)]
+
+    def _shape_of(self, columns: Sequence[int]) -> list[int]:
+        """Return the shape of the table of some columns, unless it is too large."""
+        shape = [self.columns.states[column] for column in columns]
+        if math.prod(shape) > MAX_TABLE:
+            raise DataError(
+                f"a table of {len(shape)} variables with {in_short(math.prod(shape))} cells is too large "
+                f"(the limit is {in_short(MAX_TABLE)}); take fewer variables at a time"
+            )
+        return shape
+
+    def _evidence(self, given: Mapping[str, int]) -> Codes:
+        # The graph knows hidden names too, and says so of one.
+        for name in given if isinstance(given, Mapping) else ():
+            self.graph.column(name)
+        return self.columns.evidence(given)
+
+
+def check_count(n: int, columns: int) -> None:
+    """Raise `DataError` unless n is a whole number of rows, at least one, that memory may hold."""
+    whole_number("the number of rows to sample", n, error=DataError)
+    check_cells(f"a sample of {n:,} rows of {columns} columns", n * columns, "draw fewer rows at a time")

@@ -2,22 +2,40 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from eigentree.data.tables.columns import checked_columns, columns_content
-from eigentree.graphs.elimination import check_families
+from eigentree.errors import FileError
+from eigentree.graphs.elimination import MAX_CLIQUE_STATES, check_families
+from eigentree.graphs.junction_tree import JunctionTree, TreeNode
 from eigentree.inference.networks.network import LatentNetwork
-from eigentree.inference.stored_tree import read_tree, tree_content
+from eigentree.inference.sequences.hmm_chain import Chain
 from eigentree.inference.tensors.named_tables import table_axes
-from eigentree.io.documents import Section, plain
+from eigentree.io.documents import Section, plain, texts, whole
 from eigentree.io.stores import Writer
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Sequence
 
+    from eigentree.data.tables.columns import Columns
+    from eigentree.graphs.graph import LatentGraph
     from eigentree.io.stores import Reader
 
-__all__ = ["KIND", "network_content", "read_network", "save_network"]
+__all__ = [
+    "KIND",
+    "chain_content",
+    "children_of",
+    "network_content",
+    "read_chain",
+    "read_network",
+    "read_tree",
+    "save_network",
+    "tree_content",
+]
 
 KIND = "LatentNetwork"
 
@@ -56,3 +74,148 @@ def read_network(reader: Reader, content: Any) -> LatentNetwork:
     labels = entry.value("hidden_labels") if entry.has("hidden_labels") else None
     tables = dict(zip(axes, reader.flat("tables", shapes), strict=True))
     return LatentNetwork(graph, tables, tree, columns, labels)
+
+
+def tree_content(tree: JunctionTree) -> dict[str, Any]:
+    """Return the document of a tree."""
+    _check_sizes(tree.graph, tree.cliques)
+    return {
+        "nodes": [
+            [node.parent, node.origin, node.observed, list(node.separator), list(node.remainder)]
+            for node in tree.nodes
+        ],
+        "cliques": [list(clique) for clique in tree.cliques],
+        "clique_parents": list(tree.clique_parents),
+    }
+
+
+def read_tree(content: Any, graph: LatentGraph) -> JunctionTree:
+    """Return the junction tree of a document."""
+    entry = Section(content, "a junction tree", ("nodes", "cliques", "clique_parents"))
+    cliques = tuple(_clique(each, graph) for each in entry.items("cliques"))
+    parents = entry.wholes("clique_parents", -1, len(cliques) - 1)
+    _check_sizes(graph, cliques)
+    _check_cliques(graph, cliques, parents)
+    lines = entry.items("nodes")
+    if not lines or not all(type(line) is list and len(line) == 5 for line in lines):
+        raise FileError("a node of a junction tree has five entries")
+    above = [whole(line[0], "the parent of a node", -1, len(lines) - 1) for line in lines]
+    below = children_of(above)
+    nodes = []
+    for line, parent, children in zip(lines, above, below, strict=True):
+        separator, remainder = texts(line[3], "a separator"), texts(line[4], "a remainder")
+        origin = whole(line[1], "the origin of a node", 0, len(cliques) - 1)
+        observed = line[2]
+        if not (observed is None or type(observed) is str):
+            raise FileError("the observed variable of a node is a name or null")
+        clique = _clique([*separator, *remainder], graph)
+        nodes.append(TreeNode(clique, separator, remainder, parent, children, observed, origin))
+    _check_nodes(graph, nodes, cliques)
+    return JunctionTree(graph, tuple(nodes), cliques, parents)
+
+
+def children_of(parents: Sequence[int]) -> list[tuple[int, ...]]:
+    """Return the children of each node of a tree whose nodes stand in preorder."""
+    if not parents or parents[0] != -1:
+        raise FileError("a tree begins with its root")
+    children: list[list[int]] = [[] for _ in parents]
+    path = [0]
+    for i, parent in enumerate(parents[1:], start=1):
+        while path and path[-1] != parent:
+            path.pop()
+        if not path:
+            raise FileError("the nodes of a tree stand in preorder")
+        children[parent].append(i)
+        path.append(i)
+    return [tuple(each) for each in children]
+
+
+def _clique(content: Any, graph: LatentGraph) -> tuple[str, ...]:
+    names = texts(content, "a clique")
+    if len(set(names)) != len(names) or not all(name in graph.states for name in names):
+        raise FileError("a clique holds variables of its graph, each once")
+    return names
+
+
+def _check_sizes(graph: LatentGraph, cliques: Sequence[tuple[str, ...]]) -> None:
+    if any(math.prod(graph.states[name] for name in clique) > MAX_CLIQUE_STATES for clique in cliques):
+        raise FileError(f"a clique of its junction tree has more than {MAX_CLIQUE_STATES:,} joint states")
+
+
+def _check_cliques(graph: LatentGraph, cliques: Sequence[tuple[str, ...]], parents: Sequence[int]) -> None:
+    """Raise `FileError` unless cliques hold all families, and what each shares with others its parent holds."""
+    if len(parents) != len(cliques) or any(parent >= i for i, parent in enumerate(parents)):
+        raise FileError("the parents of cliques stand before them")
+    members = [set(clique) for clique in cliques]
+    homes: dict[str, list[int]] = {name: [] for name in graph.names}
+    for i, (clique, parent) in enumerate(zip(members, parents, strict=True)):
+        shared = {name for name in clique if homes[name]}
+        if not shared <= (members[parent] if parent >= 0 else set()):
+            raise FileError("cliques that share a variable are not connected through it")
+        for name in clique:
+            homes[name].append(i)
+    families = [(name, *graph.parents(name)) for name in graph.names]
+    for family in (*families, *graph.edges):
+        rarest = min((homes[name] for name in family), key=len)
+        if not any(members[i].issuperset(family) for i in rarest):
+            raise FileError("a family of the graph stands in no clique")
+
+
+def _check_nodes(graph: LatentGraph, nodes: Sequence[TreeNode], cliques: Sequence[tuple[str, ...]]) -> None:
+    """Raise `FileError` unless nodes are in normal form: one leaf per column, separators held above."""
+    seen: set[str] = set()
+    for i, node in enumerate(nodes):
+        above = nodes[node.parent].clique if i else ()
+        if not set(node.separator).issubset(above) or not set(node.clique).issubset(cliques[node.origin]):
+            raise FileError("a separator is not held above, or a node by no clique")
+        if not seen.isdisjoint(node.remainder):
+            raise FileError("nodes that share a variable are not connected through it")
+        seen.update(node.remainder)
+        if (node.observed is None) != bool(node.children) or len(node.children) > (2 if i else 3):
+            raise FileError("leaves, and they alone, hold a column; other nodes have two or three children")
+        if node.observed is not None and node.remainder != (node.observed,) and node.clique != (node.observed,):
+            raise FileError("a leaf distributes its own column")
+    held = [node.observed for node in nodes if node.observed is not None]
+    if sorted(held) != sorted(graph.observed):
+        raise FileError("each column has one leaf")
+
+
+SUM_ROUNDING = 1e-9
+
+MOST_ENTRIES = 2**28
+"""Of a table."""
+
+MOST_CHAINS = 64
+
+
+def chain_content(writer: Writer, chain: Chain) -> dict[str, Any]:
+    """Return the document of a chain, after putting its tables into the file."""
+    writer.flat("tables", [*(table for links in chain.chains for table in links), *chain.emissions])
+    content: dict[str, Any] = {"states": chain.states, "order": chain.order}
+    return content | ({"chains": list(chain.sizes)} if chain.parallel else {})
+
+
+def read_chain(reader: Reader, content: Any, columns: Columns) -> Chain:
+    """Return the chain of a document and the tables of the file."""
+    entry = Section(content, "a chain", ("states", "order"), ("chains",))
+    states, order = entry.whole("states", 1, MOST_ENTRIES), entry.whole("order", 1, 64)
+    if states ** (order + 1) > MOST_ENTRIES:
+        raise FileError("a chain of so many states and such an order has tables beyond all memory")
+    sizes = _sizes(entry["chains"], states) if entry.has("chains") else [states]
+    links = [(size,) * (earlier + 1) for size in sizes for earlier in range(order + 1)]
+    tables = reader.flat("tables", links + [(states, count) for count in columns.states])
+    for table in tables:
+        if (table < 0).any() or not np.allclose(table.sum(axis=-1), 1.0, atol=SUM_ROUNDING):
+            raise FileError("a table of the chain holds no distributions")
+    chains = [tables[first : first + order + 1] for first in range(0, len(links), order + 1)]
+    return Chain.of(columns, chains, tables[len(links) :])
+
+
+def _sizes(content: Any, states: int) -> list[int]:
+    """Return how many states each of several chains has that have so many together."""
+    if type(content) is not list or not 1 < len(content) <= MOST_CHAINS:
+        raise FileError("the chains of a model are no list of several numbers")
+    sizes = [whole(size, "the states of a chain", 1, states) for size in content]
+    if math.prod(sizes) != states:
+        raise FileError("the chains of a model do not have as many states together as it has")
+    return sizes

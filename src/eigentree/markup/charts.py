@@ -28,7 +28,6 @@ __all__ = [
     "Line",
     "Mark",
     "NumberTable",
-    "Scene",
     "Spectrum",
     "TextBox",
     "counted",
@@ -151,14 +150,6 @@ class Curve(NamedTuple):
     arrow: bool
     text: str
     at: XY
-
-
-class Scene(NamedTuple):
-    """Boxes, and curves behind them, in the units of whatever they are drawn on."""
-
-    boxes: tuple[TextBox, ...]
-    curves: tuple[Curve, ...]
-    font: float
 
 
 class Spectrum(NamedTuple):

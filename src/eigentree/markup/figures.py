@@ -1,4 +1,4 @@
-"""The renderer of notebooks and pages: charts and scenes as SVG, with a caption and the numbers behind them."""
+"""The renderer of notebooks and pages: charts and diagrams as SVG, with a caption and the numbers behind them."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from eigentree.markup.style import state_colours
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from eigentree.markup.charts import XY, Chart, Curve, NumberTable, Scene, TextBox
+    from eigentree.markup.charts import XY, Chart, Curve, NumberTable, TextBox
 
 __all__ = [
     "FONT",
     "Spectrum",
     "chart_figure",
     "chart_svg",
+    "diagram_svg",
     "figure",
     "learning_figure",
     "note_list",
     "numbers_table",
-    "scene_svg",
     "spectra_figure",
     "text_width",
 ]
@@ -47,8 +47,6 @@ MARKERS = {
     "v": "M0 1.2L1.1-.9H-1.1Z",
     "<": "M-1.2 0L.9 1.1V-1.1Z",
     "D": "M0-1.3L1.3 0L0 1.3L-1.3 0Z",
-    "P": "M-1 0H1M0-1V1",
-    "X": "M-1-1L1 1M-1 1L1-1",
 }
 
 
@@ -149,25 +147,23 @@ def chart_svg(chart: Chart) -> Html:
     return _picture(chart.title, chart.description, least, top + high + bottom + 20, shapes)
 
 
-def scene_svg(title: str, description: str, scene: Scene) -> Html:
+def diagram_svg(title: str, description: str, boxes: Sequence[TextBox], curves: Sequence[Curve]) -> Html:
     """Return boxes with the curves between them; wide curves lie below narrow ones, and all below the boxes."""
-    corners = [
-        (end, box.y + sign * _height(box) / 2) for box in scene.boxes for sign in (-1, 1) for end in box[3:5]
-    ]
-    for curve in scene.curves:
+    corners = [(end, box.y + sign * _height(box) / 2) for box in boxes for sign in (-1, 1) for end in box[3:5]]
+    for curve in curves:
         half = text_width(curve.text) * FONT / 2 if curve.text else 0.0
         corners += [*curve.points, (curve.at[0] - half, curve.at[1] - 14), (curve.at[0] + half, curve.at[1] + 8)]
     x, y = min(at for at, _ in corners) - MARGIN, MARGIN - min(row for _, row in corners)
     width, height = max(at for at, _ in corners) - x + MARGIN, max(row for _, row in corners) + y + MARGIN
-    shapes = [shape for curve in sorted(scene.curves, key=lambda one: -one.width) for shape in _curve(curve, x, y)]
+    shapes = [shape for curve in sorted(curves, key=lambda one: -one.width) for shape in _curve(curve, x, y)]
     # On a ring a text stands across its curve, on branches above the line.
     texts = [
         _text(one.text, one.at[0] - x, one.at[1] + y + (4 if one.arrow else -4), "middle")
-        for one in scene.curves
+        for one in curves
         if one.text
     ]
-    boxes = [_box(box, x, y) for box in scene.boxes]
-    return _picture(title, description, width, height, [*shapes, *texts, *boxes])
+    frames = [_box(box, x, y) for box in boxes]
+    return _picture(title, description, width, height, [*shapes, *texts, *frames])
 
 
 def _picture(title: str, description: str, width: float, height: float, shapes: Sequence[Html]) -> Html:

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Html",
+    "bar",
     "behind",
     "decimals",
     "element",
@@ -115,6 +116,11 @@ def decimals(value: float, places: int) -> str:
 def percent(share: float) -> str:
     """Return a share in per cent, with one digit behind the point."""
     return f"{100 * share:.1f}\u00a0%"
+
+
+def bar(share: float, text: str) -> Html:
+    """Return a text with a bar behind it that fills a share of its cell."""
+    return element("span", text, class_="p", style=f"--p:{100 * share:.0f}%")
 
 
 def table(

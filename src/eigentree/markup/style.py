@@ -105,13 +105,10 @@ vertical-align:baseline;font-weight:400}
 .eigentree thead th{color:var(--muted);font-size:.8125rem;vertical-align:bottom;border-bottom-color:var(--muted)}
 .eigentree tr>:first-child{padding-left:0}
 .eigentree .n{text-align:right;white-space:nowrap}
-.eigentree .p{text-align:right;min-width:3.6rem;white-space:nowrap;
+.eigentree .p{display:block;padding:0 .4rem;min-width:2.4rem;text-align:right;white-space:nowrap;
 background:linear-gradient(90deg,var(--tint) var(--p),transparent var(--p))}
-.eigentree td.p{border-left:3px solid transparent;border-right:3px solid transparent;background-clip:padding-box}
 .eigentree .faint{color:var(--muted)}
-.eigentree span.p{display:block;padding:0 .4rem}
-.eigentree .profile .label,.eigentree .moves tbody th{position:sticky;left:0;background:var(--paper)}
-.eigentree .moves th{white-space:nowrap}
+.eigentree .profile .label{position:sticky;left:0;background:var(--paper)}
 .eigentree .profile tbody tr:first-child>*{border-top:1px solid var(--rule)}
 .eigentree .profile td,.eigentree .profile tbody th{border-bottom:0;padding-top:.1rem;padding-bottom:.1rem}
 .eigentree .profile tbody::before{content:"";display:block;height:.45rem}

@@ -38,14 +38,9 @@ PEAK = 0.7
 
 
 def most_dimensions(tree: JunctionTree, most: int | None = None) -> tuple[list[int], list[int]]:
-    """Return how many dimensions the spans inside and outside of each edge can have at most, whatever the instance.
+    """Return how many dimensions the spans inside and outside of each edge can have by the numbers of states.
 
-    That is what the numbers of states allow, and at most `most`.
-
-    Raises
-    ------
-    OverworkError
-        When spans of that many dimensions would take too long.
+    At most `most` count. Raises `OverworkError` when spans of that many dimensions would take too long.
     """
     nodes, children = tree.nodes, [node.children for node in tree.nodes]
     states = [math.prod(tree.states_of(node.separator)) for node in nodes]
@@ -77,14 +72,8 @@ def most_dimensions(tree: JunctionTree, most: int | None = None) -> tuple[list[i
 class Spans:
     """The spans of the messages up and down each edge on one random instance, and the ranks they give.
 
-    Attributes
-    ----------
-    tables : list of CliqueTable
-        One per node of the junction tree.
-    inside, outside : list of array, shape (dimensions, states of the separator)
-        Orthonormal rows: all that can be known of the separator above each node from below, and from above.
-    ranks : list of int
-        The rank of inside × outside at each edge.
+    `inside` and `outside` have orthonormal rows, shape (dimensions, states of the separator): all that can be known
+    of the separator above each node from below, and from above. `ranks` are those of inside × outside.
     """
 
     tables: list[CliqueTable]
@@ -96,15 +85,8 @@ class Spans:
     def sampled(cls, tree: JunctionTree, seed: int, work: Work, most: int | None = None) -> Spans:
         """Return the spans of the random instance of a seed.
 
-        Parameters
-        ----------
-        tree : JunctionTree
-        seed : int
-        work : Work
-            Where the work is noted.
-        most : int, optional
-            How many dimensions of a span to keep, a random part of it where it has more. Ranks up to this are
-            right, and higher ones are found to be this.
+        Of each, at most `most` dimensions are kept, a random part where there are more: ranks up to this are right,
+        and higher ones are found to be this.
         """
         tables = _clique_tables(tree, seed, work)
         random = np.random.default_rng(0)

@@ -55,14 +55,9 @@ ROUNDED = 1e-12
 
 
 class Branch(NamedTuple):
-    """One of the parts that a hub's separator cuts the columns into.
+    """One of the parts that a hub's separator cuts the columns into, and the columns that represent it.
 
-    Attributes
-    ----------
-    position : int
-        The node of the plan below the edge that leads there: for the branch above, the hub's first node.
-    columns : tuple of str
-        The columns that represent it.
+    `position` is the node of the plan below the edge that leads there: for the branch above, the hub's first node.
     """
 
     position: int
@@ -131,19 +126,7 @@ def find_hubs(
 
     A hub must be fixed by pairs and triples of single columns; where it is not, where a rank is capped, or where
     the separator is observed, so that its own column is the best view of it, nodes are learned one by one.
-
-    Parameters
-    ----------
-    tree : JunctionTree
-    spans : Spans
-    nodes : sequence of PlanNode
-    places : sequence of (int, int, int)
-        For each of these, the nodes of the junction tree below its edge and at itself, and its parent.
-
-    Raises
-    ------
-    OverworkError
-        When it takes too long.
+    Raises `OverworkError` when it takes too long.
     """
     bottoms = [bottom for _, bottom, _ in places]
     hubs = _possible_hubs(tree, nodes, bottoms)
@@ -381,13 +364,7 @@ class _Conditionals:
 
 
 class SymmetricBasis:
-    """An orthonormal basis of the symmetric tensors of order three and some size.
-
-    Examples
-    --------
-    >>> SymmetricBasis(2).vectors.shape
-    (4, 8)
-    """
+    """An orthonormal basis of the symmetric tensors of order three and some size."""
 
     def __init__(self, size: int) -> None:
         self.size = size
@@ -407,15 +384,7 @@ class SymmetricBasis:
 def distinct_triples(grams: Floats) -> Floats:
     r"""Return the sum over ordered triples of different parts of :math:`G_a \otimes G_b \otimes G_c`.
 
-    Parameters
-    ----------
-    grams : array, shape (…, parts, size, size)
-        Symmetric matrices G.
-
-    Returns
-    -------
-    array, shape (…, basis, basis)
-        As a map of symmetric tensors, in the `SymmetricBasis`.
+    Of symmetric matrices G, shape (…, parts, size, size); as maps of symmetric tensors in the `SymmetricBasis`.
     """
     basis = SymmetricBasis(grams.shape[-1])
     # What is symmetric is known from the entries whose places rise.

@@ -45,21 +45,7 @@ class OverworkError(EigentreeError):
 
 
 class Work:
-    """What planning may still do: too much is refused before it is done, not waited for.
-
-    Parameters
-    ----------
-    nodes : int
-        How many nodes the junction tree has.
-    share : float
-        For which part of the planning.
-    most, most_per_node : float
-        How much all of it may take.
-
-    Attributes
-    ----------
-    left : float
-    """
+    """What planning may still do (`left`): too much is refused before it is done, not waited for."""
 
     def __init__(
         self, nodes: int, share: float = 1.0, most: float = MOST, most_per_node: float = MOST_PER_NODE
@@ -103,15 +89,7 @@ class _Route(NamedTuple):
 
 
 class CliqueLayout:
-    """The shape of a clique and the axes of its separators: all that nodes of the same form share.
-
-    Parameters
-    ----------
-    shape : tuple of int
-        Numbers of states, one per variable of the clique.
-    separators : sequence of tuple of int
-        The axes of the separator of each child and, last, of that of the parent.
-    """
+    """The shape of a clique and the axes of its separators, the parent's last: common to nodes of one form."""
 
     def __init__(self, shape: tuple[int, ...], separators: Sequence[Axes]) -> None:
         self.states = [self._size(shape, axes) for axes in separators]
@@ -158,18 +136,9 @@ class CliqueLayout:
 
 @dataclass(frozen=True, eq=False)
 class CliqueTable:
-    """The table of a node, through which messages pass from some of its edges to another.
+    """The flat table of a node, through which messages pass from some of its edges to another.
 
     Edges go by their places among the node's children; the parent's is -1.
-
-    Attributes
-    ----------
-    node : int
-        Its place in the junction tree.
-    table : array, shape (cells of the clique,)
-    layout : CliqueLayout
-    work : Work
-        Where its work is noted.
     """
 
     node: int
@@ -182,19 +151,10 @@ class CliqueTable:
         return self.table.reshape(self.layout.states[-1], -1).T
 
     def send(self, parts: Sequence[tuple[int, Floats]], onto: int) -> Floats:
-        """Return all products of messages that come in through some edges, summed down to another edge.
+        """Return all products of messages that come in through some edges, summed down to the edge `onto`.
 
-        Parameters
-        ----------
-        parts : sequence of (int, array)
-            Edges, and the messages that come in through each, one per row; best the edge with most messages last.
-        onto : int
-            The edge that the products leave through.
-
-        Returns
-        -------
-        array, shape (products, states of the separator)
-            Products with different messages of the last part are adjacent.
+        Messages are rows; the edge with most of them is best last. Products that differ in the last part alone are
+        adjacent, shape (products, states of the separator).
         """
         *others, (edge, messages) = parts
         product: Floats = self.table[:, None]

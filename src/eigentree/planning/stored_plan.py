@@ -10,7 +10,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from eigentree.errors import FileError
-from eigentree.inference.stored_tree import children_of
+from eigentree.inference.stored_network import children_of
 from eigentree.io.documents import Section, texts, whole
 from eigentree.planning.hub_plan import Branch, Hub
 from eigentree.planning.view_plan import PlanNode, ViewPlan
@@ -38,13 +38,7 @@ def plan_content(writer: Writer, plan: ViewPlan) -> dict[str, Any]:
 
 
 def read_plan(reader: Reader, content: Any) -> ViewPlan:
-    """Return the plan of a document.
-
-    Raises
-    ------
-    FileError
-        When it is none.
-    """
+    """Return the plan of a document, or raise `FileError`."""
     entry = Section(content, "a plan", ("graph", "nodes", "short", "hubs"))
     graph = reader.graph(entry["graph"])
     reading = _PlanReader(graph)

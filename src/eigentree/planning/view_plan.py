@@ -188,19 +188,8 @@ def best_plan(
 ) -> ViewPlan:
     """Return the plan that is short at the fewest edges, of a few random instances.
 
-    Parameters
-    ----------
-    tree : JunctionTree
-    options : PlanOptions
-    most : int, optional
-        How many dimensions of a span to keep.
-    sample, search : callable
-        What samples an instance, and what finds views on it.
-
-    Raises
-    ------
-    OverworkError
-        When it would take too long.
+    Of spans at most `most` dimensions are kept; `sample` samples an instance, and `search` finds views on it.
+    Raises `OverworkError` when it would take too long.
     """
     with one_thread():
         allowed = [min(pair) for pair in zip(*most_dimensions(tree, most), strict=True)]

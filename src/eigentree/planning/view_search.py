@@ -51,17 +51,7 @@ Group = tuple[tuple[int, ...], tuple[int | slice, ...]]
 
 
 class PlanOptions(NamedTuple):
-    """How a plan is made.
-
-    Attributes
-    ----------
-    views : int
-        How many outside views to find at an edge, at most.
-    max_rank : int or None
-        Cap on every rank.
-    when_short : {"raise", "warn"}
-        What to do where no view reaches the rank: stop, or go on at the rank reached.
-    """
+    """How a plan is made: outside views per edge, a cap on ranks, and what to do where no view reaches the rank."""
 
     views: int
     max_rank: int | None
@@ -248,23 +238,8 @@ def plan_edges(
 ) -> tuple[list[EdgeViews], tuple[str, ...]]:
     """Return the views of all edges, found on one random instance, and a message per edge that is short of rank.
 
-    Parameters
-    ----------
-    tree : JunctionTree
-    spans : Spans
-        Those of the instance.
-    ranks : sequence of int
-        The generic rank of each edge.
-    options : PlanOptions
-    work : Work
-        Where the work is noted.
-
-    Raises
-    ------
-    RankError
-        When an edge is short of its rank and must not be, or has no view at all.
-    OverworkError
-        When it takes too long.
+    Raises `RankError` when an edge is short of its rank and must not be, or has no view at all, and `OverworkError`
+    when it takes too long.
     """
     search = _ViewSearch(tree, spans, ranks, options, work)
     children = [node.children for node in tree.nodes]

@@ -74,16 +74,7 @@ Group: TypeAlias = tuple[Cell, ...]
 
 @dataclass(frozen=True)
 class WindowBond:
-    """The views on either side of the bond before one channel of a step.
-
-    Attributes
-    ----------
-    rank : int
-    inside : tuple of Group
-        Of cells from the bond on, whose features are stacked.
-    outside : tuple of Group
-        Of cells before the bond.
-    """
+    """The rank of the bond before one channel of a step, and the groups of cells before it and from it on."""
 
     rank: int
     inside: tuple[Group, ...]

@@ -14,7 +14,7 @@ import numpy as np
 
 from eigentree.errors import ParameterError
 from eigentree.estimators.spectral_junction_tree import SpectralJunctionTree
-from eigentree.markup.charts import Curve, NumberTable, Scene, TextBox, counted, shown_name
+from eigentree.markup.charts import Curve, NumberTable, TextBox, counted, shown_name
 from eigentree.markup.html import number
 from eigentree.viz.layout import Box, Layout, laid_out
 
@@ -34,7 +34,7 @@ __all__ = [
     "edge_ranks",
     "graph_diagram",
     "laid_out_diagram",
-    "placed_scene",
+    "placed",
     "transition_diagram",
     "tree_diagram",
 ]
@@ -225,9 +225,9 @@ def laid_out_diagram(diagram: Diagram, width: Callable[[str], float]) -> Layout:
     return Layout(boxes, [], 2 * radius + 2)
 
 
-def placed_scene(
+def placed(
     diagram: Diagram, layout: Layout, width: Callable[[str], float], scale: tuple[float, float], font: float
-) -> Scene:
+) -> tuple[list[TextBox], list[Curve]]:
     """Return the boxes and curves of a diagram as they are drawn.
 
     `width` is how wide texts are (em), `scale` how large an em is between boxes, across and down, `font` in texts.
@@ -252,7 +252,7 @@ def placed_scene(
         wide = (THIN + (THICK - THIN) * edge.share) * font
         key = f"{edge.one} {edge.other}"
         curves.append(Curve(key, tuple(points), wide, edge.dashed, diagram.arrows, edge.text, at))
-    return Scene(tuple(boxes.values()), tuple(curves), font)
+    return list(boxes.values()), curves
 
 
 def _placed(box: TextBox, scale: tuple[float, float], font: float) -> TextBox:

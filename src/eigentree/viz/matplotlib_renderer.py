@@ -9,7 +9,7 @@ import numpy as np
 from eigentree.errors import EigentreeError, ParameterError, quoted
 from eigentree.markup.charts import CellGrid, Dots, Line
 from eigentree.markup.style import PALETTE, state_colours
-from eigentree.viz.diagrams import ROW, laid_out_diagram, placed_scene
+from eigentree.viz.diagrams import ROW, laid_out_diagram, placed
 
 if TYPE_CHECKING:
     from eigentree.markup.charts import Axis, Chart, Curve, TextBox
@@ -137,11 +137,12 @@ def draw_diagram(diagram: Diagram, ax: Any = None) -> Any:
     ax.set_xlim(left * scale[0], right * scale[0])
     ax.set_ylim(high, 0.0)
     ax.set_axis_off()
-    scene = placed_scene(diagram, layout, _text_width, scale, min(LARGEST_FONT, *scale))
-    for curve in scene.curves:
-        _draw_curve(ax, curve, scene.font, "move" if diagram.ring else "edge")
-    for box in scene.boxes:
-        _draw_box(ax, box, scene.font)
+    font = min(LARGEST_FONT, *scale)
+    boxes, curves = placed(diagram, layout, _text_width, scale, font)
+    for curve in curves:
+        _draw_curve(ax, curve, font, "move" if diagram.ring else "edge")
+    for box in boxes:
+        _draw_box(ax, box, font)
     return ax
 
 

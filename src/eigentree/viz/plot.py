@@ -70,16 +70,10 @@ def graph(model: LatentGraph | LatentNetwork | DensityMixin, ax: Any = None) -> 
     ParameterError
         When there is no graph to draw, or nothing to draw on.
     """
-    if isinstance(model, LatentGraph):
-        whole, network = model, None
-    elif isinstance(model, LatentNetwork):
-        whole, network = model.graph, model
-    elif isinstance(model, DensityMixin):
-        whole, network = model.graph_, model.network_ if isinstance(model, LatentMixin) else None
-    else:
-        raise ParameterError(
-            f"a LatentGraph, a LatentNetwork or a fitted estimator has a graph to draw, not {quoted(model)}"
-        )
+    whole = _graph_of(model)
+    network = model if isinstance(model, LatentNetwork) else None
+    if isinstance(model, LatentMixin):
+        network = model.network_
     shown, which = mixed_tree(whole)
     mixed = ""
     if which is not None:
@@ -107,17 +101,7 @@ def tree(model: LatentGraph | JunctionTree | LatentNetwork | DensityMixin, ax: A
     ParameterError
         When there is no junction tree to draw, or nothing to draw on.
     """
-    if isinstance(model, JunctionTree):
-        found = model
-    elif isinstance(model, LatentNetwork):
-        found = model.tree
-    elif isinstance(model, LatentGraph | DensityMixin):
-        found = JunctionTree.of(model if isinstance(model, LatentGraph) else model.graph_)
-    else:
-        raise ParameterError(
-            f"a LatentGraph, a JunctionTree, a LatentNetwork or a fitted estimator has a junction tree to draw, "
-            f"not {quoted(model)}"
-        )
+    found = model if isinstance(model, JunctionTree) else JunctionTree.of(_graph_of(model))
     return draw_diagram(tree_diagram(found, edge_ranks(model)), ax)
 
 
@@ -320,3 +304,14 @@ def _fitted_by_em(model: Any) -> Any:
     # Where it was not fitted, this says so.
     assert model.tables_
     return model
+
+
+def _graph_of(model: Any) -> LatentGraph:
+    """Return the graph of a model; else raise."""
+    if isinstance(model, LatentGraph | LatentNetwork):
+        return model if isinstance(model, LatentGraph) else model.graph
+    if isinstance(model, DensityMixin):
+        return model.graph_
+    raise ParameterError(
+        f"a LatentGraph, a LatentNetwork or a fitted estimator has a graph to draw, not {quoted(model)}"
+    )

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import App, Parameter
 
 from eigentree.cli.arguments import Data, Json, Output, Reading, RowOptions, Seed, Shape, Target, UsageError
-from eigentree.cli.row_output import RowSink, report_saved, require_file
-from eigentree.cli.terminal_output import number_of
+from eigentree.cli.output import RowSink, number_of, report_saved, require_file
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -3,30 +3,15 @@
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from cyclopts import App
-
 from eigentree.cli.arguments import Data, HeldOut, Json, Reading, Seed, Shape, Structure
-from eigentree.cli.terminal_output import note, number_of, show_json
+from eigentree.cli.output import note, number_of, show_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["app"]
-
-app = App(
-    name="compare",
-    help="Fit one structure by EM, by stepwise (online) EM and spectrally, beside the independence model and the "
-    "Chow-Liu tree of the columns, and compare their held-out log-likelihoods. Stepwise EM, which searches for no "
-    "size, has 8 states with --structure auto.",
-    help_epilogue="""\
-Examples
-
-  eigentree compare mushrooms.csv --structure mixture --hidden 4
-  eigentree compare mushrooms.csv --structure mixture --held-out 0.3 --json""",
-)
+__all__ = ["compare"]
 
 
-@app.default
 def compare(
     data: Data,
     /,
@@ -37,9 +22,18 @@ def compare(
     seed: Seed = 0,
     json: Json = False,
 ) -> None:
-    """Compare models on held-out rows."""
+    """Compare the held-out log-likelihoods of models of one structure, and of simpler ones.
+
+    The structure is fitted by EM, by stepwise (online) EM and spectrally, beside the independence model and the
+    Chow-Liu tree of the columns. Stepwise EM, which searches for no size, has 8 states with --structure auto.
+
+    Examples
+    --------
+      eigentree compare mushrooms.csv --structure mixture --hidden 4
+      eigentree compare mushrooms.csv --structure mixture --held-out 0.3 --json
+    """
     from eigentree.cli.model_arguments import read_training, unit_of
-    from eigentree.cli.model_comparison import show_trials, split, tried
+    from eigentree.cli.model_comparison import best_of, show_trials, split, tried
     from eigentree.cli.rows_read import hint_at_marks
     from eigentree.cli.structure_arguments import structure_words
 
@@ -53,12 +47,9 @@ def compare(
     trials = [tried(name, fit, training, test) for name, fit in fits]
     if json:
         sizes = {f"{unit}s": training.count, f"held_out_{unit}s": test.count}
-        show_json({**sizes, "structure": structure_words(shape), "methods": [vars(trial) for trial in trials]})
+        show_json({**sizes, "structure": structure_words(shape), "methods": trials})
         return
-    able = [place for place, trial in enumerate(trials) if not trial.failure]
-    best = max(able, key=lambda place: trials[place].held_out) if able else None
-    more = {"training": lambda trial: "" if trial.failure else f"{trial.training:.4f}"}
-    show_trials("method", trials, best, more)
+    show_trials("method", trials, best_of(trials), {"training": ".4f"})
     note(
         f"{structure_words(shape)}: fitted to {number_of(training.count, unit)}, mean log-likelihood of "
         f"{number_of(test.count, unit)} held out; processor seconds of each fit"

@@ -2,27 +2,14 @@
 
 from typing import Annotated, Any, Literal
 
-from cyclopts import App, Parameter
+from cyclopts import Parameter
 
 from eigentree.cli.arguments import Format, Json, RowsOutput
-from eigentree.cli.row_output import RowSink
-from eigentree.cli.terminal_output import number_of
+from eigentree.cli.output import RowSink, number_of
 
-__all__ = ["app"]
-
-app = App(
-    name="dataset",
-    help="Write a real table that comes with the package: mushrooms (8,124 rows, 22 columns and their class), "
-    "votes (435 rows, 16 votes and the party) or splice (3,190 DNA sequences of 60 bases and their class).",
-    help_epilogue="""\
-Examples
-
-  eigentree dataset mushrooms -o mushrooms.csv
-  eigentree dataset votes --missing '?' | head -3""",
-)
+__all__ = ["dataset"]
 
 
-@app.default
 def dataset(
     name: Annotated[Literal["mushrooms", "votes", "splice"], Parameter(help="Which table.")],
     /,
@@ -35,7 +22,16 @@ def dataset(
     format: Annotated[Format | None, Parameter(help="The format of standard output (csv).")] = None,
     json: Json = False,
 ) -> None:
-    """Write a table of the package."""
+    """Write a real table that comes with the package.
+
+    These are mushrooms (8,124 rows, 22 columns and their class), votes (435 rows, 16 votes and the party) and
+    splice (3,190 DNA sequences of 60 bases and their class).
+
+    Examples
+    --------
+      eigentree dataset mushrooms -o mushrooms.csv
+      eigentree dataset votes --missing '?' | head -3
+    """
     sink = RowSink(output, format, json)
     import eigentree
 

@@ -1,30 +1,23 @@
 """``eigentree decode``: the most probable hidden states of each row."""
 
-from cyclopts import App
-
 from eigentree.cli.arguments import Data, ModelFile, Reading, RowOptions
-from eigentree.cli.row_output import RowSink
-from eigentree.cli.terminal_output import number_of
+from eigentree.cli.output import RowSink, number_of
 
-__all__ = ["app"]
-
-app = App(
-    name="decode",
-    help="The jointly most probable states of all hidden variables given each row: latent classes, or the state "
-    "sequence of an HMM. States are numbered from 0, the largest first.",
-    help_epilogue="""\
-Examples
-
-  eigentree decode model.eigentree mushrooms.csv -o classes.csv
-  eigentree decode model.eigentree mushrooms.csv --json | head -3""",
-)
+__all__ = ["decode"]
 
 
-@app.default
 def decode(
     model: ModelFile, data: Data, /, *, rows: RowOptions = RowOptions(), reading: Reading = Reading()
 ) -> None:
-    """Decode rows."""
+    """Write the jointly most probable states of all hidden variables given each row.
+
+    These are latent classes, or the state sequence of an HMM. States are numbered from 0, the largest first.
+
+    Examples
+    --------
+      eigentree decode model.eigentree mushrooms.csv -o classes.csv
+      eigentree decode model.eigentree mushrooms.csv --json | head -3
+    """
     sink = RowSink(rows.output, reading.format, rows.json)
     import numpy as np
 

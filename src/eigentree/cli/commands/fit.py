@@ -3,39 +3,12 @@
 import time
 from typing import Any
 
-from cyclopts import App
-
 from eigentree.cli.arguments import Data, Json, Output, Reading, Seed, Shape, UsageError
-from eigentree.cli.row_output import report_saved, require_file
-from eigentree.cli.terminal_output import number_of
+from eigentree.cli.output import number_of, report_saved, require_file
 
-__all__ = ["app"]
-
-app = App(
-    name="fit",
-    help="Fit a model to rows, and write it to a file that the other commands and eigentree.load read.",
-    help_epilogue="""\
-Examples
-
-  eigentree fit mushrooms.csv --structure mixture --hidden 4 -o model.eigentree
-  eigentree fit mushrooms.csv --missing '?' --drop class -o auto.eigentree
-  cat mushrooms.csv | eigentree fit - --structure hmm -o hmm.eigentree
-  eigentree fit mushrooms.csv --structure graph.toml -o graph.eigentree
-
-A graph of your own is a file such as this graph.toml; the states of what is not hidden are those of the columns:
-
-  hidden = ["kind"]
-  edges = [["kind", "odor"], ["kind", "habitat"], ["odor", "class"]]
-  directed = true
-
-  [states]
-  kind = 3
-
-The data may also be counts that eigentree count wrote, with --method spectral.""",
-)
+__all__ = ["fit"]
 
 
-@app.default
 def fit(
     data: Data,
     /,
@@ -46,7 +19,26 @@ def fit(
     seed: Seed = 0,
     json: Json = False,
 ) -> None:
-    """Fit a model and write it."""
+    """Fit a model to rows, and write it to a file that the other commands and eigentree.load read.
+
+    Examples
+    --------
+      eigentree fit mushrooms.csv --structure mixture --hidden 4 -o model.eigentree
+      eigentree fit mushrooms.csv --missing '?' --drop class -o auto.eigentree
+      cat mushrooms.csv | eigentree fit - --structure hmm -o hmm.eigentree
+      eigentree fit mushrooms.csv --structure graph.toml -o graph.eigentree
+
+    A graph of your own is such a file graph.toml; the states of what is not hidden are those of the columns:
+
+      hidden = ["kind"]
+      edges = [["kind", "odor"], ["kind", "habitat"], ["odor", "class"]]
+      directed = true
+
+      [states]
+      kind = 3
+
+    The data may also be counts that eigentree count wrote, with --method spectral.
+    """
     require_file(output)
     begin = time.perf_counter()
     if reading.sequence is None:

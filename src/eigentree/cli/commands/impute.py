@@ -2,28 +2,14 @@
 
 from typing import Annotated, Any, Literal
 
-from cyclopts import App, Parameter
+from cyclopts import Parameter
 
 from eigentree.cli.arguments import Data, Json, ModelFile, Reading, RowsOutput, Seed, Unknown
-from eigentree.cli.row_output import RowSink
-from eigentree.cli.terminal_output import number_of
+from eigentree.cli.output import RowSink, number_of
 
-__all__ = ["app"]
-
-app = App(
-    name="impute",
-    help="Fill missing cells by their most probable labels, or by a sample. Everything else stays as it was, "
-    "including columns that are not in the model.",
-    help_epilogue="""\
-Examples
-
-  eigentree impute model.eigentree mushrooms.csv -o filled.csv
-  eigentree impute model.eigentree mushrooms.csv --by sample -o sampled.csv.gz
-  cat mushrooms.csv | eigentree impute model.eigentree - | head -3""",
-)
+__all__ = ["impute"]
 
 
-@app.default
 def impute(
     model: ModelFile,
     data: Data,
@@ -39,12 +25,21 @@ def impute(
     seed: Seed = 0,
     json: Json = False,
 ) -> None:
-    """Fill missing cells of rows."""
+    """Fill missing cells by their most probable labels, or by a sample.
+
+    Everything else stays as it was, including columns that are not in the model.
+
+    Examples
+    --------
+      eigentree impute model.eigentree mushrooms.csv -o filled.csv
+      eigentree impute model.eigentree mushrooms.csv --by sample -o sampled.csv.gz
+      cat mushrooms.csv | eigentree impute model.eigentree - | head -3
+    """
     sink = RowSink(output, reading.format, json)
     import numpy as np
 
     from eigentree.cli.model_arguments import loaded_model, read_for, unit_of
-    from eigentree.estimators.mixins.batch_output import completed_cells
+    from eigentree.estimators.mixins.density_mixin import completed_cells
 
     asked = loaded_model(model, unknown)
     given = read_for(asked, data, reading, stream=True)

@@ -2,30 +2,18 @@
 
 from typing import Annotated, Any
 
-from cyclopts import App, Parameter
+from cyclopts import Parameter
 
 from eigentree.cli.arguments import Json
-from eigentree.cli.terminal_output import show, show_json, show_table
+from eigentree.cli.output import show_json, show_table
 
-__all__ = ["app"]
+__all__ = ["inspect"]
 
-app = App(
-    name="inspect",
-    help="The contents of a file of eigentree: the class of the model, its columns and their labels, its hidden "
-    "variables, and how it was fitted.",
-    help_epilogue="""\
-Examples
-
-  eigentree inspect model.eigentree
-  eigentree inspect model.eigentree --table odor
-  eigentree inspect model.eigentree --json""",
-)
 
 MOST_LABELS = 6
 MOST_HIDDEN = 8
 
 
-@app.default
 def inspect(
     file: Annotated[str, Parameter(help="A file that a command, or save in Python, wrote.")],
     /,
@@ -36,7 +24,16 @@ def inspect(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Show what a file holds."""
+    """Show the contents of a file of eigentree.
+
+    The class of the model, its columns and their labels, its hidden variables, and how it was fitted.
+
+    Examples
+    --------
+      eigentree inspect model.eigentree
+      eigentree inspect model.eigentree --table odor
+      eigentree inspect model.eigentree --json
+    """
     from eigentree.cli.model_arguments import loaded
 
     found = loaded(file)
@@ -51,9 +48,9 @@ def inspect(
     width = max(map(len, facts))
     for name, value in facts.items():
         text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
-        show(f"{name.replace('_', ' '):<{width}}  {text}")
+        print(f"{name.replace('_', ' '):<{width}}  {text}")
     if columns:
-        show("")
+        print()
         rows = [
             [
                 name,
@@ -86,7 +83,7 @@ def _show_one(found: Any, file: str, name: str, as_json: bool) -> None:
     if as_json:
         show_json({"axes": list(one.names), "states": [list(own) for own in one.states], "table": one.tolist()})
     else:
-        show(str(one))
+        print(str(one))
 
 
 def _facts(found: Any) -> dict[str, Any]:

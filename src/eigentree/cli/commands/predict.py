@@ -2,30 +2,12 @@
 
 from typing import Any
 
-from cyclopts import App
-
 from eigentree.cli.arguments import Data, ModelFile, Reading, RowOptions, Target
-from eigentree.cli.row_output import RowSink
-from eigentree.cli.terminal_output import number_of
+from eigentree.cli.output import RowSink, number_of
 
-__all__ = ["app"]
-
-app = App(
-    name="predict",
-    help="The most probable label of a column given the other cells of each row, and the probability of each. "
-    "The column itself is not used, and need not be there; where it is, the accuracy is reported. The target may "
-    "be a hidden variable, of a model fitted by EM. Of a model of sequences: the next step of each, or with the "
-    "target state the hidden state of each step.",
-    help_epilogue="""\
-Examples
-
-  eigentree predict model.eigentree mushrooms.csv --target class | head -3
-  eigentree predict model.eigentree mushrooms.csv -t odor -o odor.parquet
-  eigentree predict model.eigentree mushrooms.csv -t h -o h.csv --json""",
-)
+__all__ = ["predict"]
 
 
-@app.default
 def predict(
     model: ModelFile,
     data: Data,
@@ -35,7 +17,18 @@ def predict(
     rows: RowOptions = RowOptions(),
     reading: Reading = Reading(),
 ) -> None:
-    """Predict a column of rows."""
+    """Write the most probable label of a column given the other cells of each row, and the probability of each.
+
+    The column itself is not used, and need not be there; where it is, the accuracy is reported. The target may be a
+    hidden variable, of a model fitted by EM. Of a model of sequences: the next step of each, or with the target
+    state the hidden state of each step.
+
+    Examples
+    --------
+      eigentree predict model.eigentree mushrooms.csv --target class | head -3
+      eigentree predict model.eigentree mushrooms.csv -t odor -o odor.parquet
+      eigentree predict model.eigentree mushrooms.csv -t h -o h.csv --json
+    """
     sink = RowSink(rows.output, reading.format, rows.json)
     from eigentree.cli.model_arguments import fitted_columns, loaded_model, read_for, require_tables, unit_of
     from eigentree.cli.predictions import Predictions

@@ -3,33 +3,17 @@
 import os
 from typing import TYPE_CHECKING, Annotated, Any
 
-from cyclopts import App, Parameter
+from cyclopts import Parameter
 
 from eigentree.cli.arguments import PIPE, Json, ModelFile, Reading, UsageError, file_option
-from eigentree.cli.row_output import checked_output
-from eigentree.cli.terminal_output import note, show_json
+from eigentree.cli.output import checked_output, note, show_json
 
 if TYPE_CHECKING:
     from eigentree.viz.reports.report import Report
 
-__all__ = ["app"]
-
-app = App(
-    name="report",
-    help="One page of HTML about a model, to look at and to pass on: its graph and junction tree, what its hidden "
-    "states show about the columns, and how it was fitted. With --data also the log-likelihood of rows beside that "
-    "of simpler models, the accuracy on masked cells, calibration, and anomalies. The page loads nothing from "
-    "elsewhere.",
-    help_epilogue="""\
-Examples
-
-  eigentree report model.eigentree -o model.html
-  eigentree report model.eigentree --data mushrooms.csv -o report.html
-  eigentree report model.eigentree --data mushrooms.csv -o - > piped.html""",
-)
+__all__ = ["report"]
 
 
-@app.default
 def report(
     model: ModelFile,
     /,
@@ -48,7 +32,18 @@ def report(
     reading: Reading = Reading(),
     json: Json = False,
 ) -> None:
-    """Write a report."""
+    """Write one page of HTML about a model, to look at and to pass on; it loads nothing from elsewhere.
+
+    It shows the graph and junction tree, what hidden states show about the columns, and how the model was fitted.
+    With --data also the log-likelihood of rows beside that of simpler models, the accuracy on masked cells,
+    calibration, and anomalies.
+
+    Examples
+    --------
+      eigentree report model.eigentree -o model.html
+      eigentree report model.eigentree --data mushrooms.csv -o report.html
+      eigentree report model.eigentree --data mushrooms.csv -o - > piped.html
+    """
     checked_output(output)
     if data is None and training is not None:
         raise UsageError("--training is what simpler models are fitted to, to be compared on --data; give both")

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any
 
-from cyclopts import App, Parameter
+from cyclopts import Parameter
 
 from eigentree.cli.arguments import (
     Format,
@@ -16,24 +16,11 @@ from eigentree.cli.arguments import (
     named,
     option,
 )
-from eigentree.cli.row_output import RowSink
-from eigentree.cli.terminal_output import number_of
+from eigentree.cli.output import RowSink, number_of
 
-__all__ = ["app"]
-
-app = App(
-    name="sample",
-    help="Sample new rows from a model, or the other cells of rows in which some are given.",
-    help_epilogue="""\
-Examples
-
-  eigentree sample model.eigentree -n 5
-  eigentree sample model.eigentree -n 1000 --seed 1 -o new.csv
-  eigentree sample model.eigentree -n 5 --given class=p --given odor=f --json""",
-)
+__all__ = ["sample"]
 
 
-@app.default
 def sample(
     model: ModelFile,
     /,
@@ -56,7 +43,14 @@ def sample(
     seed: Seed = 0,
     json: Json = False,
 ) -> None:
-    """Sample rows."""
+    """Sample new rows from a model, or the other cells of rows in which some are given.
+
+    Examples
+    --------
+      eigentree sample model.eigentree -n 5
+      eigentree sample model.eigentree -n 1000 --seed 1 -o new.csv
+      eigentree sample model.eigentree -n 5 --given class=p --given odor=f --json
+    """
     sink = RowSink(output, format, json)
     from eigentree.cli.model_arguments import SEQUENCE_MODELS, fitted_columns, kind_of, loaded_model
     from eigentree.data.tables.table import table_of

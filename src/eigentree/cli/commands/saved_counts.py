@@ -2,41 +2,16 @@
 
 from typing import Annotated, Any
 
-from cyclopts import App, Parameter
+from cyclopts import Parameter
 
 from eigentree.cli.arguments import Data, Json, Output, Reading, Shape, Structure, UsageError
-from eigentree.cli.row_output import report_saved, require_file
-from eigentree.cli.terminal_output import number_of
+from eigentree.cli.output import number_of, report_saved, require_file
 
-__all__ = ["count_app", "merge_app"]
+__all__ = ["count", "merge"]
 
 COUNTS = "counts of rows, as eigentree count writes"
 
-count_app = App(
-    name="count",
-    help="Count rows as a spectral model needs them. Counts of parts add up (eigentree merge) to a model that is "
-    "bit-identical to one fit on all rows. Parts have to agree on labels: count the others --like the first.",
-    help_epilogue="""\
-Examples
 
-  eigentree count mushrooms.csv --structure hmm -o first.eigentree
-  eigentree count mushrooms.csv --like first.eigentree -o second.eigentree
-  eigentree merge first.eigentree second.eigentree -o all.eigentree
-  eigentree fit all.eigentree --structure hmm --method spectral -o hmm.eigentree""",
-)
-
-merge_app = App(
-    name="merge",
-    help="Add up what eigentree count wrote for parts of the rows: the result is bit-identical to counts of all "
-    "rows at once.",
-    help_epilogue="""\
-Examples
-
-  eigentree merge first.eigentree second.eigentree -o all.eigentree""",
-)
-
-
-@count_app.default
 def count(
     data: Data,
     /,
@@ -52,7 +27,18 @@ def count(
     reading: Reading = Reading(),
     json: Json = False,
 ) -> None:
-    """Count rows."""
+    """Count rows as a spectral model needs them.
+
+    Counts of parts add up (eigentree merge) to a model that is bit- identical to one fit on all rows. Parts have to
+    agree on labels: count the others --like the first.
+
+    Examples
+    --------
+      eigentree count mushrooms.csv --structure hmm -o first.eigentree
+      eigentree count mushrooms.csv --like first.eigentree -o second.eigentree
+      eigentree merge first.eigentree second.eigentree -o all.eigentree
+      eigentree fit all.eigentree --structure hmm --method spectral -o hmm.eigentree
+    """
     require_file(output)
     from eigentree.cli.rows_read import open_rows
     from eigentree.cli.structure_arguments import LEARNED
@@ -105,13 +91,17 @@ def _counted_like(rows: Any, like: str) -> Any:
     return (found - found).update(rows_for(found, rows))
 
 
-@merge_app.default
 def merge(
     *files: Annotated[str, Parameter(help="Files that eigentree count wrote.")],
     output: Output,
     json: Json = False,
 ) -> None:
-    """Add up counts."""
+    """Add up what eigentree count wrote for parts of the rows: bit-identical to counts of all rows at once.
+
+    Examples
+    --------
+      eigentree merge first.eigentree second.eigentree -o all.eigentree
+    """
     require_file(output)
     from eigentree.cli.model_arguments import loaded
     from eigentree.errors import DataError

@@ -2,29 +2,14 @@
 
 from typing import Annotated, Any
 
-from cyclopts import App, Parameter
+from cyclopts import Parameter
 
 from eigentree.cli.arguments import PIPE, Data, ModelFile, Reading, RowOptions, UsageError
-from eigentree.cli.row_output import RowSink
-from eigentree.cli.terminal_output import number_of, show, show_json
+from eigentree.cli.output import RowSink, number_of, show_json
 
-__all__ = ["app"]
-
-app = App(
-    name="score",
-    help="The log probability of each row, or of each sequence; missing cells are marginalised out. The rows with "
-    "the lowest are anomalies. The mean is reported beside them, or alone with --summary.",
-    help_epilogue="""\
-Examples
-
-  eigentree score model.eigentree mushrooms.csv | head -3
-  eigentree score model.eigentree mushrooms.csv --summary
-  eigentree score model.eigentree mushrooms.csv -o scores.parquet
-  eigentree score model.eigentree mushrooms.csv | sort -t, -k2 -g | head -5""",
-)
+__all__ = ["score"]
 
 
-@app.default
 def score(
     model: ModelFile,
     data: Data,
@@ -36,7 +21,17 @@ def score(
     rows: RowOptions = RowOptions(),
     reading: Reading = Reading(),
 ) -> None:
-    """Score rows."""
+    """Write the log probability of each row, or of each sequence; missing cells are marginalised out.
+
+    The rows with the lowest are anomalies. The mean is reported beside them, or alone with --summary.
+
+    Examples
+    --------
+      eigentree score model.eigentree mushrooms.csv | head -3
+      eigentree score model.eigentree mushrooms.csv --summary
+      eigentree score model.eigentree mushrooms.csv -o scores.parquet
+      eigentree score model.eigentree mushrooms.csv | sort -t, -k2 -g | head -5
+    """
     sink = RowSink(rows.output, reading.format, rows.json)
     if summary and rows.output != PIPE:
         raise UsageError("--summary writes no rows; leave it or --output out")
@@ -62,7 +57,7 @@ def score(
     elif rows.json:
         show_json(facts)
     else:
-        show(sentence)
+        print(sentence)
 
 
 def _summary(scores: Any, given: Any, unit: str) -> tuple[dict[str, Any], str]:

@@ -1,8 +1,8 @@
 """``eigentree select``: choose a structure and its size on held-out rows, or by an information criterion."""
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
-from cyclopts import App, Parameter
+from cyclopts import Parameter
 
 from eigentree.cli.arguments import (
     BestOutput,
@@ -18,32 +18,13 @@ from eigentree.cli.arguments import (
     one_of,
     option,
 )
-from eigentree.cli.row_output import require_file
-from eigentree.cli.terminal_output import note, number_of, show_json
+from eigentree.cli.output import note, number_of, require_file, show_json
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from eigentree.cli.model_comparison import Trial
-
-__all__ = ["app", "at_the_edge"]
+__all__ = ["at_the_edge", "select"]
 
 CHOICES = ("mixture", "tree", "hmm", "factorial")
 
-app = App(
-    name="select",
-    help="Fit structures of several sizes, print their held-out log-likelihoods, and with -o fit the best to all "
-    "rows. With --by bic or aic fits are by maximum likelihood, and their criteria on the training rows decide.",
-    help_epilogue="""\
-Examples
 
-  eigentree select mushrooms.csv --structure mixture tree --hidden 2 4
-  eigentree select mushrooms.csv --structure mixture --hidden 2 4 --by bic
-  eigentree select mushrooms.csv --hidden 2 4 -o best.eigentree""",
-)
-
-
-@app.default
 def select(
     data: Data,
     /,
@@ -70,7 +51,16 @@ def select(
     seed: Seed = 0,
     json: Json = False,
 ) -> None:
-    """Select a structure and its size."""
+    """Fit structures of several sizes, print their held-out log-likelihoods, and with -o fit the best to all rows.
+
+    With --by bic or aic fits are by maximum likelihood, and their criteria on the training rows decide.
+
+    Examples
+    --------
+      eigentree select mushrooms.csv --structure mixture tree --hidden 2 4
+      eigentree select mushrooms.csv --structure mixture --hidden 2 4 --by bic
+      eigentree select mushrooms.csv --hidden 2 4 -o best.eigentree
+    """
     if output is not None:
         require_file(output)
     if by != "held-out" and method == "spectral":
@@ -83,29 +73,23 @@ def select(
     ]
     trials, best, held = _tried(data, shapes, by, reading, held_out, seed, output)
     if json:
-        show_json(
-            {"tried": [vars(trial) for trial in trials], "best": trials[best].name, "by": by, "output": output}
-        )
+        show_json({"tried": trials, "best": trials[best]["name"], "by": by, "output": output})
         return
     from eigentree.cli.model_comparison import show_trials
 
-    criteria: dict[str, Callable[[Trial], str]] = {
-        "BIC": lambda trial: "" if trial.bic is None else f"{trial.bic:.1f}",
-        "AIC": lambda trial: "" if trial.aic is None else f"{trial.aic:.1f}",
-    }
-    show_trials("structure", trials, best, {} if by == "held-out" else criteria)
+    show_trials("structure", trials, best, {} if by == "held-out" else {"BIC": ".1f", "AIC": ".1f"})
     after = f"; fitted to all and written: {output}" if output else ""
-    note(f"best {f'on {held} held out' if by == 'held-out' else f'by {by.upper()}'}: {trials[best].name}{after}")
+    note(f"best {f'on {held} held out' if by == 'held-out' else f'by {by.upper()}'}: {trials[best]['name']}{after}")
     if edge := at_the_edge(shapes, best):
         note(edge)
 
 
 def _tried(
     data: str, shapes: list[Shape], by: str, reading: Reading, held_out: float, seed: int, output: str | None
-) -> "tuple[list[Trial], int, str]":
+) -> tuple[list[dict[str, Any]], int, str]:
     """Return the scores of all shapes, the place of the best, which is written, and what was held out."""
     from eigentree.cli.model_arguments import estimator_of, read_training, saved, unit_of
-    from eigentree.cli.model_comparison import split, tried
+    from eigentree.cli.model_comparison import best_of, split, tried
     from eigentree.cli.rows_read import hint_at_marks
     from eigentree.cli.structure_arguments import structure_words
     from eigentree.errors import DataError
@@ -121,21 +105,12 @@ def _tried(
         return lambda own: estimator_of(shape, seed, own).set_params(**likelihood).fit(own)
 
     trials = [tried(structure_words(shape), fit(shape), training, test) for shape in shapes]
-    able = [place for place, trial in enumerate(trials) if not trial.failure]
-    if not able:
-        raise DataError(f"none of these could be fitted: {trials[0].failure}")
-    best = max(able, key=lambda place: _merit(trials[place], by))
+    best = best_of(trials, by.replace("-", "_"))
+    if best is None:
+        raise DataError(f"none of these could be fitted: {trials[0]['failure']}")
     if output is not None:
         saved(fit(shapes[best])(rows), output, reading.sequence)
     return trials, best, number_of(test.count, unit_of(rows))
-
-
-def _merit(trial: "Trial", by: str) -> float:
-    """Return the criterion of a model; more is better."""
-    if by == "held-out":
-        return trial.held_out
-    criterion = trial.bic if by == "bic" else trial.aic
-    return float("-inf") if criterion is None else -criterion
 
 
 def at_the_edge(shapes: list[Shape], best: int) -> str | None:

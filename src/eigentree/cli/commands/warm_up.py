@@ -3,25 +3,16 @@
 import sys
 import time
 
-from cyclopts import App
-
-from eigentree.cli.terminal_output import show
-
-__all__ = ["app"]
-
-app = App(
-    name="warm-up",
-    help="Compile all kernels now and keep them on disk, so that no later call waits for it.",
-    help_epilogue="""\
-Examples
-
-  eigentree warm-up""",
-)
+__all__ = ["warm_up"]
 
 
-@app.default
 def warm_up() -> None:
-    """Compile all kernels."""
+    """Compile all kernels now and keep them on disk, so that no later call waits for it.
+
+    Examples
+    --------
+      eigentree warm-up
+    """
     from eigentree.core.compiling import announced
     from eigentree.estimators.precompile import STEPS, warm_up
     from eigentree.progress import progress
@@ -31,4 +22,4 @@ def warm_up() -> None:
     with announced, progress("compiling", STEPS, visible=sys.stderr.isatty()) as show_progress:
         for done, step in enumerate(warm_up(), 1):
             show_progress(done, f"{done}/{STEPS} {step}")
-    show(f"all kernels are compiled, {time.perf_counter() - start:.0f} s")
+    print(f"all kernels are compiled, {time.perf_counter() - start:.0f} s")

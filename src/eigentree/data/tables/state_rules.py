@@ -162,7 +162,7 @@ def learned_meaning(seen: ColumnSummary, name: str, numeric: NumericRule) -> Mea
     if looks_continuous(known.values, int(known.counts.sum())):
         if numeric == "quantiles":
             if is_identifier(known, consecutive=True):
-                notice(f"column {name!r} numbers the rows; it is cut into bins, but is better dropped")
+                notice(f"column {name!r} is an identifier, which numbers the rows; drop it (it is cut into bins)")
             weighed = found.weights is not None and found.weights.any()
             return Bins.of(found.values, found.weights if weighed else found.counts)
         raise _continuous(name, known)
@@ -229,8 +229,8 @@ def report_names(name: str, meaning: Meaning, cells: int) -> None:
     """Warn where a column with so many known cells names its rows: each label goes with what is beside it."""
     if isinstance(meaning, Labels) and looks_like_names(len(meaning.values), cells):
         notice(
-            f"column {name!r} has {len(meaning.values)} different labels in {cells} rows, as names of rows have; "
-            f"it says nothing about other rows and misleads a learned structure: drop the column, or join labels"
+            f"column {name!r} is an identifier: {len(meaning.values)} different labels in {cells} rows, which are "
+            f"not informative about new rows and mislead a learned structure; drop the column, or join labels"
         )
 
 

@@ -68,7 +68,7 @@ class PartedRows(ABC):
         """The total weight of the rows."""
         return float(next(iter(self.margins.values())).sum())
 
-    def gaps(self) -> frozenset[str]:
+    def with_missing(self) -> frozenset[str]:
         """Return the columns with missing cells."""
         return frozenset(name for name, counts in self.margins.items() if counts[-1] > 0)
 

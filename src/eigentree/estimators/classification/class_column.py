@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from eigentree.arrays import Floats, Integers
     from eigentree.estimators.classification.class_targets import Targets
-    from eigentree.inference.model import Model
+    from eigentree.inference.queries import Model
 
 __all__ = ["CLASS", "ClassColumn", "column_of_class"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,69 +18,60 @@ from eigentree.estimators.classification.class_targets import class_shares, show
 from eigentree.graphs.graph import LatentGraph
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
     from eigentree.arrays import Codes, Floats, Integers
     from eigentree.estimators.spectral_junction_tree import SpectralJunctionTree
 
-__all__ = ["ClassStream"]
+__all__ = ["class_stream"]
 
 
-@dataclass(frozen=True, eq=False)
-class ClassStream:
-    """Rows of a stream with the class of each: sorted labels, and their shares by weight."""
+def class_stream(
+    estimator: SpectralJunctionTree, X: Any, y: Any, sample_weight: Any
+) -> tuple[LatentGraph, Columns, NDArray[Any], Floats, Callable[[int], Iterator[tuple[Codes, Any]]]]:
+    """Return graph, columns, sorted classes and their shares by weight, and what yields the rows of one class.
 
-    graph: LatentGraph
-    columns: Columns
-    classes: NDArray[Any]
-    prior: Floats
-    _rows: Spool
-    _codes: Integers
-
-    @classmethod
-    def of(cls, estimator: SpectralJunctionTree, X: Any, y: Any, sample_weight: Any) -> ClassStream:
-        """Return the rows of a stream, after one pass for the columns and one for the classes."""
-        stream = stream_of(X)
-        names = stream.names or ()
-        if not isinstance(y, str):
-            raise DataError(
-                f"the rows come in batches, so y is the name of the column that holds the classes, not {quoted(y)}"
-            )
-        if y not in names:
-            hint = did_you_mean(y, names) or ("" if names else "; the columns have no names")
-            raise DataError(f"y names {y!r}, which is no column{hint}")
-        options = ReadOptions.of(estimator, sample_weight)
-        summarised = StreamSchema.of(stream, options)
-        own = estimator.structure
-        others = own.observed if isinstance(own, LatentGraph) else _without(y, summarised.schema.names or ())
-        graph, columns = graph_and_columns(own, summarised.schema.only(others), options)
-        known_classes = Columns.learned(summarised.schema.only([y]))
-        joint = replace(
-            columns,
-            names=(*columns.names, y),
-            states=(*columns.states, *known_classes.states),
-            meanings=(*columns.meanings, *known_classes.meanings),
+    It takes one pass for the columns and one for the classes; rows are codes and weights, in batches.
+    """
+    stream = stream_of(X)
+    names = stream.names or ()
+    if not isinstance(y, str):
+        raise DataError(
+            f"the rows come in batches, so y is the name of the column that holds the classes, not {quoted(y)}"
         )
-        rows = summarised.rows(joint)
-        labels = np.array(known_classes.labels(y))
-        order = np.argsort(labels, kind="stable")
-        spool = rows if isinstance(rows, Spool) else Spool.of(joint, rows.chunks())
-        classes = labels[order]
-        return cls(graph, columns, classes, _prior(spool, y, classes, order), spool, order)
+    if y not in names:
+        hint = did_you_mean(y, names) or ("" if names else "; the columns have no names")
+        raise DataError(f"y names {y!r}, which is no column{hint}")
+    options = ReadOptions.of(estimator, sample_weight)
+    summarised = StreamSchema.of(stream, options)
+    own = estimator.structure
+    others = [name for name in summarised.schema.names or () if name != y]
+    if isinstance(own, LatentGraph):
+        others = list(own.observed)
+    graph, columns = graph_and_columns(own, summarised.schema.only(others), options)
+    known_classes = Columns.learned(summarised.schema.only([y]))
+    joint = replace(
+        columns,
+        names=(*columns.names, y),
+        states=(*columns.states, *known_classes.states),
+        meanings=(*columns.meanings, *known_classes.meanings),
+    )
+    rows = summarised.rows(joint)
+    labels = np.array(known_classes.labels(y))
+    order = np.argsort(labels, kind="stable")
+    spool = rows if isinstance(rows, Spool) else Spool.of(joint, rows.chunks())
+    classes = labels[order]
 
-    def chunks(self, label: int) -> Iterator[tuple[Codes, NDArray[Any] | None]]:
-        """Yield codes and weights of the rows of one class, by its place among the classes."""
-        for codes, weights in self._rows.chunks():
-            own = codes[:, -1] == self._codes[label]
+    def chunks(label: int) -> Iterator[tuple[Codes, Any]]:
+        for codes, weights in spool.chunks():
+            own = codes[:, -1] == order[label]
             if own.any():
-                chosen = np.asfortranarray(codes[own, :-1].astype(self.columns.code_type, copy=False))
+                chosen = np.asfortranarray(codes[own, :-1].astype(columns.code_type, copy=False))
                 yield chosen, None if weights is None else weights[own]
 
-
-def _without(name: str, names: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(each for each in names if each != name)
+    return graph, columns, classes, _prior(spool, y, classes, order), chunks
 
 
 def _prior(rows: Spool, y: str, classes: NDArray[Any], order: Integers) -> Floats:

@@ -23,16 +23,9 @@ __all__ = ["Targets", "class_shares", "label_array", "shown_label"]
 
 
 class Targets(NamedTuple):
-    """The class of each row.
+    """The sorted labels of classes, the place of each row's class among them (-1 if unknown), and the name of y.
 
-    Attributes
-    ----------
-    classes : array, shape (classes,)
-        The labels, sorted; numbers among which some were missing are whole if they can be.
-    codes : array of int, shape (rows,)
-        The place of each row's class among them; -1 where it is not known.
-    name : str or None
-        What y calls itself, as the series of a frame do.
+    Numbers among which some were missing are whole if they can be.
     """
 
     classes: NDArray[Any]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias
 
 import numpy as np
@@ -19,11 +20,11 @@ from eigentree.data.tables.table import table_of
 from eigentree.data.tables.weights import LIGHT, checked_weights, positive_weights, warn_of_few
 from eigentree.errors import DataError
 from eigentree.estimators.classification.class_column import ClassColumn, column_of_class
-from eigentree.estimators.classification.class_stream import ClassStream
+from eigentree.estimators.classification.class_stream import class_stream
 from eigentree.estimators.classification.class_targets import Targets, label_array, shown_label
 from eigentree.estimators.imputer import default_estimator
 from eigentree.estimators.latent_class import LatentClassModel
-from eigentree.estimators.mixins.constructor_parameters import Parameters, cloned, learns
+from eigentree.estimators.mixins.constructor_parameters import Parameters, cloned, estimator_class, learns
 from eigentree.estimators.mixins.density_mixin import require_estimator
 from eigentree.estimators.mixins.sequence_mixin import SequenceMixin
 from eigentree.estimators.spectral_junction_tree import SpectralJunctionTree
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
 __all__ = ["JunctionTreeClassifier"]
 
 
+@estimator_class
 class JunctionTreeClassifier(Parameters):
     """A classifier by latent junction trees: the class of highest joint probability with the row.
 
@@ -111,27 +113,21 @@ class JunctionTreeClassifier(Parameters):
     True
     """
 
+    estimator: Estimator = None
+    class_as: Literal["models", "column"] = "models"
+    random_state: Seed = None
+
     _estimator_type: ClassVar[str] = "classifier"
 
-    classes_: NDArray[Any]
-    class_prior_: Floats
-    columns_: Columns
-    estimators_: list[Estimator]
-    shrinkage_: float
-    tried_: dict[float, float]
-    estimator_: Estimator
-    class_column_: ClassColumn
-    target_: str | None = None
-
-    def __init__(
-        self,
-        estimator: Estimator = None,
-        class_as: Literal["models", "column"] = "models",
-        random_state: Seed = None,
-    ) -> None:
-        self.estimator = estimator
-        self.class_as = class_as
-        self.random_state = random_state
+    classes_: NDArray[Any] = field(init=False)
+    class_prior_: Floats = field(init=False)
+    columns_: Columns = field(init=False)
+    estimators_: list[Estimator] = field(init=False)
+    shrinkage_: float = field(init=False)
+    tried_: dict[float, float] = field(init=False)
+    estimator_: Estimator = field(init=False)
+    class_column_: ClassColumn = field(init=False)
+    target_: str | None = field(init=False, default=None)
 
     @property
     def _columns(self) -> Columns:
@@ -212,13 +208,11 @@ class JunctionTreeClassifier(Parameters):
                 "a structure that is learned wants all rows at once; learn it first, as with "
                 "et.learn_structure(X), and give the graph"
             )
-        rows = ClassStream.of(pattern, X, y, sample_weight)
-        empty = Statistics.empty(pattern.plan(rows.graph), rows.columns)
-        statistics = {
-            shown_label(label): empty.count(rows.chunks(code)) for code, label in enumerate(rows.classes.tolist())
-        }
-        fitted = {"columns_": rows.columns, "classes_": rows.classes, "class_prior_": rows.prior, "target_": y}
-        return self._become(fitted | _spectral_models(pattern, rows.graph, statistics))
+        graph, columns, classes, prior, chunks = class_stream(pattern, X, y, sample_weight)
+        empty = Statistics.empty(pattern.plan(graph), columns)
+        counted = {shown_label(label): empty.count(chunks(code)) for code, label in enumerate(classes.tolist())}
+        fitted = {"columns_": columns, "classes_": classes, "class_prior_": prior, "target_": y}
+        return self._become(fitted | _spectral_models(pattern, graph, counted))
 
     def _fit_column(self, pattern: Estimator, X: Any, y: Any, sample_weight: ArrayLike | None) -> Self:
         """Return the classifier after fitting one model to the columns and the class."""

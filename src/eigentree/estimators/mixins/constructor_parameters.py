@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import functools
 from contextlib import nullcontext
+from dataclasses import dataclass, field
 from inspect import Parameter, signature
-from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, ParamSpec, Self, TypeVar, dataclass_transform
 
 import numpy as np
 
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from eigentree.data.tables.columns import Columns
     from eigentree.data.tables.state_rules import UnknownRule
 
-__all__ = ["Parameters", "cloned", "current_names", "learns"]
+__all__ = ["Parameters", "cloned", "current_names", "estimator_class", "learns"]
 
 RENAMED = {"restarts": "n_init", "unknown": "handle_unknown"}
 """Arguments of estimators that were called otherwise up to 0.2.0, wherever a constructor has the new name."""
@@ -64,16 +65,6 @@ class Parameters:
         if not self._columns.named:
             raise AttributeError("feature_names_in_: the estimator was fitted on columns without names")
         return np.array(self._columns.names, object)
-
-    def __init_subclass__(cls) -> None:
-        super().__init_subclass__()
-        if "__init__" not in vars(cls):
-            return
-        known = cls._signature()
-        old_names = {old: new for old, new in RENAMED.items() if new in known}
-        for old, new in old_names.items():
-            setattr(cls, old, _renamed_attribute(old, new))
-        cls.__init__ = renamed_arguments(**old_names)(cls.__init__)  # type: ignore[method-assign]
 
     @classmethod
     def _signature(cls) -> dict[str, Parameter]:
@@ -180,6 +171,18 @@ class Parameters:
         }
         self.__dict__ = kept | dict(fitted)
         return self
+
+
+@dataclass_transform(eq_default=False, field_specifiers=(field,))
+def estimator_class(cls: type[P]) -> type[P]:
+    """Return a class whose constructor takes and keeps its annotated attributes, by their old names too."""
+    dataclass(eq=False, repr=False)(cls)
+    known = cls._signature()
+    old_names = {old: new for old, new in RENAMED.items() if new in known}
+    for old, new in old_names.items():
+        setattr(cls, old, _renamed_attribute(old, new))
+    cls.__init__ = renamed_arguments(**old_names)(cls.__init__)  # type: ignore[method-assign]
+    return cls
 
 
 def current_names(cls: type[Parameters], parameters: Mapping[str, Any], warn: bool = False) -> dict[str, Any]:

@@ -21,33 +21,22 @@ log-likelihood by far less than the 1 that a criterion charges for it at least."
 
 
 class Criteria(NamedTuple):
-    """Information criteria of a fit: the lower, the better.
-
-    Attributes
-    ----------
-    bic : float
-        -2 · log-likelihood + parameters · log(count).
-    aic : float
-        -2 · log-likelihood + 2 · parameters.
-    """
+    """Information criteria of a fit: the lower, the better."""
 
     bic: float
     aic: float
 
     @classmethod
     def of(cls, log_likelihood: float, parameters: int, count: float) -> Criteria:
-        """Return the criteria, given the number of free parameters and of rows, or steps of sequences."""
+        """Return -2 · log-likelihood + parameters · log(count), and -2 · log-likelihood + 2 · parameters.
+
+        Parameters are the free ones; the count is that of rows, or of steps of sequences.
+        """
         return cls(parameters * math.log(count) - 2 * log_likelihood, 2 * (parameters - log_likelihood))
 
     @classmethod
     def of_rows(cls, log_prob: Floats, weights: Floats, parameters: int, count: float, prior: float) -> Criteria:
-        """Return the criteria of a fit with so many pseudo-counts, given each row's log probability and weight.
-
-        Warns
-        -----
-        UserWarning
-            When the fit is not one of maximum likelihood, which the criteria presuppose.
-        """
+        """Return the criteria, given log probabilities and weights; warn unless it is maximum likelihood."""
         if prior > NEGLIGIBLE:
             notice(
                 f"bic and aic compare fits of maximum likelihood, and this one has pseudo-counts ({prior:g}), "

@@ -1,54 +1,63 @@
-"""What estimators that are fitted by EM share."""
+"""What estimators that are fitted by EM share, those of tables and those of sequences."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from eigentree.data.tables.rows import Rows
+import numpy as np
+
 from eigentree.data.tables.state_rules import check_rules
-from eigentree.data.tables.weights import positive_weights, warn_of_few
-from eigentree.em.em_report import EMReport
-from eigentree.errors import NetworkError
-from eigentree.estimators.mixins.latent_mixin import LatentMixin
-from eigentree.inference.networks.network import LatentNetwork
+from eigentree.em.em_report import EMReport, StartReport
+from eigentree.em.optimize.stopping import USUAL_TOLERANCES
+from eigentree.errors import ParameterError, quoted
+from eigentree.estimators.mixins.constructor_parameters import Parameters
 from eigentree.messages import notice, renamed
-from eigentree.validation import MOST_THREADS, finite_number, whole_number
+from eigentree.progress import shown_progress
+from eigentree.validation import MOST_THREADS, finite_number, flag, one_of, whole_number
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
+    from collections.abc import Iterable
 
-    from eigentree.arrays import Codes, Floats
-    from eigentree.data.tables.columns import Columns
-    from eigentree.graphs.graph import LatentGraph
+    from eigentree.arrays import Floats
+    from eigentree.em.multistart import Multistart
+    from eigentree.em.optimize.objective import Objective
 
-__all__ = [
-    "IterativeMixin",
-    "checked_init",
-    "encoded",
-    "present_init",
-    "warn_interrupted",
-    "warn_not_converged",
-]
+__all__ = ["OLD_MULTISTART", "IterativeMixin", "warn_interrupted", "warn_not_converged"]
+
+OLD_MULTISTART = "race"
+"""What "multistart" was called up to 0.2.0."""
 
 
-class IterativeMixin(LatentMixin):
-    """Checks and report of an estimator that is fitted by EM."""
+class IterativeMixin(Parameters):
+    """Checks, progress, fitted attributes and report of an estimator that is fitted by EM."""
 
     structure: Any
     categories: Any
     numeric: Any
     pseudo_counts: Any
+    n_jobs: int
     verbose: int
-    _pseudo_count_rules: ClassVar[tuple[str, ...]] = ()
+    init: Any
     history_: Floats
     n_iter_: int
     converged_: bool
+
+    _unit: ClassVar[Literal["row", "step"]] = "row"
+    _pseudo_count_rules: ClassVar[tuple[str, ...]] = ()
 
     @property
     def report_(self) -> EMReport:
         """The report of the fit, which notebooks show with its learning curve."""
         self._require_fit()
-        return EMReport.of(self)
+        return EMReport.of(self, self._unit)
+
+    @property
+    def _start(self) -> Any:
+        """Where to start; the multi-start by its present name."""
+        if isinstance(self.init, str) and self.init == OLD_MULTISTART:
+            renamed(f"init={OLD_MULTISTART!r}", "init='multistart'")
+            return "multistart"
+        return self.init
 
     def _check_shared(self) -> None:
         whole_number("n_jobs", self.n_jobs, most=MOST_THREADS)
@@ -57,22 +66,52 @@ class IterativeMixin(LatentMixin):
         if not (isinstance(self.pseudo_counts, str) and self.pseudo_counts in self._pseudo_count_rules):
             finite_number("pseudo_counts", self.pseudo_counts, 0.0)
 
+    def _check_runs(self: Any, initialisers: Iterable[str], given: type) -> None:
+        """Raise `ParameterError` unless runs are possible, from initialisers or from what users give."""
+        whole_number("n_init", self.n_init)
+        whole_number("max_iter", self.max_iter)
+        flag("accelerate", self.accelerate)
+        one_of("stopping", self.stopping, tuple(USUAL_TOLERANCES))
+        if not isinstance(self.init, given):
+            one_of("init", self._start, ("multistart", *initialisers))
+        if not finite_number("validation_fraction", self.validation_fraction, 0.0) < 1:
+            raise ParameterError(f"validation_fraction is less than 1, not {quoted(self.validation_fraction)}")
+        if self.tol is not None:
+            finite_number("tol", self.tol, 0.0)
+        self._check_shared()
 
-def checked_init(init: LatentNetwork, graph: LatentGraph) -> LatentNetwork:
-    """Return the network to start from, once it is one of the graph."""
-    if not isinstance(init, LatentNetwork):
-        raise NetworkError(f"init is a LatentNetwork, not {type(init).__name__}")
-    if init.graph != graph:
-        raise NetworkError("init belongs to another graph than the structure; build it on the same one")
-    return init
+    def _followed(
+        self, runs: Iterable[tuple[Any, Objective, Multistart]], most: int, max_iter: int
+    ) -> tuple[Any, Objective, Multistart]:
+        """Return the last of the states of a fit, shown as they come, or the best so far once interrupted."""
+        state: Multistart | None = None
+        try:
+            with shown_progress(self.verbose, "EM", most) as report:
+                for last, objective, state in runs:  # noqa: B007
+                    report(state.iterations, state.objective)
+        except KeyboardInterrupt:
+            if state is None:
+                raise
+            state = state.rescued(objective)
+            warn_interrupted(
+                f"{state.iterations} iterations on all {'rows' if self._unit == 'row' else 'sequences'}"
+            )
+        else:
+            assert state is not None
+            warn_not_converged(state.best[1].converged, max_iter)
+        return last, objective, state
 
-
-def present_init(init: Any) -> Any:
-    """Return where to start; the multi-start by its present name."""
-    if isinstance(init, str) and init == "race":
-        renamed("init='race'", "init='multistart'")
-        return "multistart"
-    return init
+    def _run_attributes(self, state: Multistart, weight: float, held: Objective | None) -> dict[str, Any]:
+        """Return the fitted attributes that describe the runs, given the weight of all data and held-out data."""
+        best = state.best[1]
+        return {
+            "start_": StartReport.of(state, weight, self._unit),
+            "history_": np.array(best.history),
+            "validation_history_": np.array(best.validation) / (held.weight if held else 1.0),
+            "objectives_": np.array([run.objective for _, run in state.runs]),
+            "n_iter_": best.iterations,
+            "converged_": best.converged,
+        }
 
 
 def warn_not_converged(converged: bool, most: int, argument: str = "max_iter") -> None:
@@ -84,17 +123,6 @@ def warn_not_converged(converged: bool, most: int, argument: str = "max_iter") -
             f"EM ended at {argument}={most} before it converged; raise {argument}, or tol if less will do",
             ConvergenceWarning,
         )
-
-
-def encoded(
-    X: ArrayLike | Any, columns: Columns, sample_weight: ArrayLike | None
-) -> tuple[Codes, tuple[int, ...], Floats]:
-    """Return the codes of all rows, the numbers of states of their columns, and their weights."""
-    rows = Rows.of(X, columns)
-    codes = rows.encode()
-    weights = positive_weights(sample_weight, rows.count)
-    warn_of_few(weights)
-    return codes, rows.columns.states, weights
 
 
 def warn_interrupted(where: str) -> None:

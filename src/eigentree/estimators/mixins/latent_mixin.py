@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from eigentree.data.tables.weights import positive_weights
+from eigentree.data.tables.rows import Rows
+from eigentree.data.tables.weights import positive_weights, warn_of_few
 from eigentree.em.estep.expected_tables import expected_counts
+from eigentree.errors import NetworkError
 from eigentree.estimators.mixins.density_mixin import DensityMixin
 from eigentree.estimators.mixins.information_criteria import Criteria
 from eigentree.inference.networks.hidden_variables import HiddenQueries
@@ -16,11 +18,12 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
-    from eigentree.arrays import Floats
+    from eigentree.arrays import Codes, Floats
+    from eigentree.data.tables.columns import Columns
     from eigentree.data.tables.labeled_table import LabeledTable
-    from eigentree.data.tables.rows import Rows
+    from eigentree.graphs.graph import LatentGraph
 
-__all__ = ["LatentMixin"]
+__all__ = ["LatentMixin", "checked_init", "encoded"]
 
 
 class LatentMixin(HiddenQueries, DensityMixin):
@@ -88,3 +91,23 @@ class LatentMixin(HiddenQueries, DensityMixin):
     def _in_order(self, network: LatentNetwork) -> LatentNetwork:
         """Return learned tables with hidden states in canonical order, unless the user's start has named them."""
         return network if isinstance(self.init, LatentNetwork) else network.ordered()
+
+
+def checked_init(init: LatentNetwork, graph: LatentGraph) -> LatentNetwork:
+    """Return the network to start from, once it is one of the graph."""
+    if not isinstance(init, LatentNetwork):
+        raise NetworkError(f"init is a LatentNetwork, not {type(init).__name__}")
+    if init.graph != graph:
+        raise NetworkError("init belongs to another graph than the structure; build it on the same one")
+    return init
+
+
+def encoded(
+    X: ArrayLike | Any, columns: Columns, sample_weight: ArrayLike | None
+) -> tuple[Codes, tuple[int, ...], Floats]:
+    """Return the codes of all rows, the numbers of states of their columns, and their weights."""
+    rows = Rows.of(X, columns)
+    codes = rows.encode()
+    weights = positive_weights(sample_weight, rows.count)
+    warn_of_few(weights)
+    return codes, rows.columns.states, weights

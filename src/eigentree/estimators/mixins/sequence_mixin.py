@@ -12,7 +12,7 @@ from eigentree.data.tables.weights import positive_weights
 from eigentree.errors import DataError, ParameterError, quoted
 from eigentree.estimators.mixins.constructor_parameters import Parameters
 from eigentree.estimators.mixins.information_criteria import Criteria
-from eigentree.inference.networks.network_model import Decoded
+from eigentree.inference.networks.hidden_variables import Decoded
 from eigentree.inference.queries import warn_undefined
 from eigentree.messages import renamed_arguments
 from eigentree.validation import check_cells, flag, generator, one_of, our_arithmetic, whole_number

@@ -12,9 +12,8 @@ from eigentree.data.tables.labeled_table import LabeledTable, TablesByName
 from eigentree.errors import NetworkError, did_you_mean, quoted
 from eigentree.graphs.graph import LatentGraph
 from eigentree.graphs.junction_tree import JunctionTree, TreeNode
-from eigentree.inference.networks.hidden_variables import HiddenQueries
+from eigentree.inference.networks.hidden_variables import HiddenQueries, NetworkModel, clique_operator
 from eigentree.inference.networks.network_interop import as_bif, as_pgmpy, as_pyagrum, bif_parts
-from eigentree.inference.networks.network_model import NetworkModel, clique_operator
 from eigentree.inference.networks.state_order import canonical_orders
 from eigentree.inference.networks.table_checks import (
     check_own_tree,

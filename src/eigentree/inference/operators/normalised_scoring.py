@@ -120,21 +120,31 @@ class ChainRule:
         )
         return cls(plan, tuple(column for column in steps[:, 7].tolist() if column >= 0))
 
-    def log_prob(self, values: Floats, floor: Floor, codes: Codes) -> ChainRuleScores:
+    def log_prob(
+        self, values: Floats, floor: Floor, codes: Codes, random: np.random.Generator | None = None
+    ) -> ChainRuleScores:
         """Return the log probability of each row of codes, and what was clipped.
 
         Values are those of all nodes in their order: a table with the axes children…, parent; of a leaf, with the
-        axes parent and column, whose last entry is the sum over states.
+        axes parent and column, whose last entry is the sum over states. With `random`, missing cells of the codes
+        are filled in place, each sampled given those before it alone.
         """
         cells = np.ascontiguousarray(codes.T)
-        return self._scores(values, floor, cells, np.empty((len(cells), 0)))
-
-    def draw(self, values: Floats, floor: Floor, codes: Codes, random: np.random.Generator) -> ChainRuleScores:
-        """Fill the missing cells of the codes in place, each sampled given those before it alone."""
-        cells = np.ascontiguousarray(codes.T)
-        found = self._scores(values, floor, cells, random.random(codes.shape).T.copy())
-        codes[:] = cells.T
-        return found
+        rows = cells.shape[1]
+        uniform = np.empty((len(cells), 0)) if random is None else random.random(codes.shape).T.copy()
+        sizes, steps = self.plan.ports[:, :, 0], self.plan.steps
+        messages = int((steps[:, 6] + sizes[steps[:, 0], steps[:, 1]]).max(initial=0))
+        products = sizes[steps[:, 0], steps[:, 2]] * sizes[steps[:, 0], steps[:, 3]]
+        lines = messages + max(int(products.max()), int(self.plan.states.max()))
+        block = max(1, min(int(np.clip(CACHE_BYTES // (8 * lines), 32, 512)), rows))
+        per_row = [np.empty(block) for _ in range(5)]
+        spare = np.empty(int(sizes.prod(axis=1).max()))
+        space = ChainRuleSpace(np.empty((lines, block)), messages, spare, *per_row)
+        found = np.zeros((3, rows))
+        chain_rule(self.plan, values, self._known(values), floor, cells, uniform, space, found)
+        if random is not None:
+            codes[:] = cells.T
+        return ChainRuleScores(*found)
 
     def total(self, values: Floats) -> float:
         """Return the sum of the operators over all rows, signs and all."""
@@ -151,31 +161,12 @@ class ChainRule:
         constants(self.plan, values, known)
         return known
 
-    def _scores(self, values: Floats, floor: Floor, cells: Codes, uniform: Floats) -> ChainRuleScores:
-        rows = cells.shape[1]
-        found = np.zeros((3, rows))
-        chain_rule(self.plan, values, self._known(values), floor, cells, uniform, self._space(rows), found)
-        return ChainRuleScores(*found)
-
-    def _space(self, rows: int) -> ChainRuleSpace:
-        sizes = self.plan.ports[:, :, 0]
-        steps = self.plan.steps
-        leaving = sizes[steps[:, 0], steps[:, 1]]
-        messages = int((steps[:, 6] + leaving).max(initial=0))
-        products = sizes[steps[:, 0], steps[:, 2]] * sizes[steps[:, 0], steps[:, 3]]
-        lines = messages + max(int(products.max()), int(self.plan.states.max()))
-        block = max(1, min(int(np.clip(CACHE_BYTES // (8 * lines), 32, 512)), rows))
-        per_row = [np.empty(block) for _ in range(5)]
-        return ChainRuleSpace(np.empty((lines, block)), messages, np.empty(int(sizes.prod(axis=1).max())), *per_row)
-
 
 class _ChainRuleSteps:
     """The steps of the chain rule, as they are taken one after the other.
 
-    Attributes
-    ----------
-    ports, first_value : as `ChainRulePlan` has them
-    neighbours : for each node, the neighbour at each of its ports and that one's port towards it
+    `ports` and `first_value` are as `ChainRulePlan` has them; `neighbours` are, for each node, the neighbour at
+    each of its ports and that one's port towards it.
     """
 
     def __init__(self, nodes: Sequence[ChainRuleNode], states: Sequence[int]) -> None:

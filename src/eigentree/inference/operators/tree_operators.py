@@ -4,23 +4,21 @@ An operator is the tensor of one node: the paper's P(C_i) of Eq. 10 for the exac
 form of Eq. 22-24 for the spectral one. The engine does not care which: entries may be negative, bonds are just
 sizes. Only non-zero entries are kept, so the duplicated modes of Eq. 10 cost no memory.
 
-Messages are passed in four ways, each for a reason:
+Messages are passed in three ways, each for a reason:
 
 - Rows go through `eigentree.core.trees.message_passing`, compiled, a block of rows at a time, in doubles with one
   exponent per row and message. That is what makes scoring fast.
 - Rows whose probability this one exponent may have changed go once more through
   `eigentree.core.trees.extended_range`, which has an exponent for each number: right for all data, and slow.
 - The rows of EM go through `eigentree.core.trees.estep`, which knows no negative numbers and counts as well.
-- Tables of some columns are computed once per model, in numpy (`TreeOperators.joint`).
 """
 
 from __future__ import annotations
 
-import heapq
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -29,12 +27,18 @@ from eigentree.core.trees.categorical_sampling import pick
 from eigentree.core.trees.extended_range import WideWorkspace, wide_downward, wide_draw, wide_upward
 from eigentree.core.trees.flat_tree import Workspace
 from eigentree.core.trees.narrow_messages import narrow_upward
-from eigentree.inference.operators.node_operator import NodeOperator, folded
-from eigentree.inference.operators.operator_layout import Narrow, all_kept, flat_tree, round_tour
-from eigentree.inference.tensors.calibration import downward, root_message, upward
+from eigentree.data.tables.rows import rows_at_a_time
+from eigentree.inference.operators.operator_layout import (
+    Narrow,
+    NodeOperator,
+    all_kept,
+    flat_tree,
+    folded,
+    round_tour,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -45,13 +49,6 @@ __all__ = ["NodeOperator", "TreeOperators", "upward_pass"]
 
 CACHE_BYTES = 192 * 1024
 """What the messages of one block of rows may take, so that they stay in the second-level cache."""
-
-
-class Scaled(NamedTuple):
-    """A message ``table · e^log_scale``; the table has the shape (cells of the columns that stay, bond)."""
-
-    table: Floats
-    log_scale: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,54 +139,18 @@ class TreeOperators:
         return int(left.sum())
 
     def joint(self, columns: Sequence[int]) -> Floats:
-        """Return the table of some columns with all others marginalised out; axes in the given order.
-
-        Only the part of the tree that joins these columns is visited.
-        """
-        tree = self.folded
-        up, down = tree.marginal_messages
-        if not columns:
-            return np.asarray(math.exp(up[0].log_scale) * up[0].table[0, 0])
-        inside = tree.joining(columns)
-        number = {i: k for k, i in enumerate(inside)}
-        log_scale = down[inside[0]].log_scale
-
-        def send(k: int, below: list[Floats]) -> Floats:
-            nonlocal log_scale
-            node, kept = tree.nodes[inside[k]], iter(below)
-            incoming = []
-            for port, child in enumerate(node.children):
-                if child in number:
-                    incoming.append((port, next(kept)))
-                else:
-                    incoming.append((port, up[child].table))
-                    log_scale += up[child].log_scale
-            # The columns that stay keep their states, the others have their sum, which stands last.
-            sizes = [self.states[column] + 1 for column in node.columns]
-            picks = [slice(0, n - 1) if c in columns else n - 1 for c, n in zip(node.columns, sizes, strict=True)]
-            own: Floats = node.values.reshape(len(node.index), *sizes)[(slice(None), *picks)]
-            return _totals(node, -1, _products(node, own.reshape(len(node.index), -1).T, incoming), node.bond)
-
-        children = [[number[child] for child in tree.nodes[i].children if child in number] for i in inside]
-        table = root_message(children, send)
-        flat = (table @ down[inside[0]].table[0]) * math.exp(log_scale)
-        # A message has a node's own columns first, then those of its children: the nodes' order.
-        found = [column for i in inside for column in tree.nodes[i].columns if column in columns]
-        shaped = flat.reshape([self.states[column] for column in found])
-        return np.transpose(shaped, [found.index(column) for column in columns])
-
-    def joining(self, columns: Sequence[int]) -> list[int]:
-        """Return the nodes that hold some columns or lie between those that do, in the order of the tree."""
-        inside = {self.owner[column] for column in columns}
-        # The node with the largest number is below none of the others: replace it by its parent until one is left.
-        pending = [-i for i in inside]
-        heapq.heapify(pending)
-        while len(pending) > 1:
-            parent = self.parents[-heapq.heappop(pending)]
-            if parent not in inside:
-                inside.add(parent)
-                heapq.heappush(pending, -parent)
-        return sorted(inside)
+        """Return the table of some columns with all others marginalised out; axes in the given order."""
+        shape = [self.states[column] for column in columns]
+        table = np.empty(math.prod(shape))
+        step = rows_at_a_time(len(self.states))
+        for start in range(0, len(table), step):
+            part = np.arange(start, min(start + step, len(table)))
+            codes = np.repeat(np.array([self.states], np.min_scalar_type(max(self.states))), len(part), axis=0)
+            for column, cells in zip(columns, np.unravel_index(part, shape) if shape else (), strict=True):
+                codes[:, column] = cells
+            log_size, sign = self.log_prob(codes)
+            table[part] = sign * np.exp(log_size)
+        return table.reshape(shape)
 
     @cached_property
     def folded(self) -> TreeOperators:
@@ -215,41 +176,6 @@ class TreeOperators:
     def tour(self) -> Integers:
         """The order in which sampling visits the nodes; see `operator_layout.round_tour`."""
         return round_tour(self.nodes)
-
-    @cached_property
-    def parents(self) -> dict[int, int]:
-        """The parent of each node but the root."""
-        return {child: i for i, node in enumerate(self.nodes) for child in node.children}
-
-    @cached_property
-    def owner(self) -> dict[int, int]:
-        """The node that holds each column."""
-        return {column: i for i, node in enumerate(self.nodes) for column in node.columns}
-
-    @cached_property
-    def marginal_messages(self) -> tuple[list[Scaled], list[Scaled]]:
-        """The messages up from and down to each node when every cell is missing."""
-        nodes = self.nodes
-
-        def send_up(i: int, below: list[Scaled]) -> Scaled:
-            return sent(i, -1, list(enumerate(below)))
-
-        def send_down(i: int, above: Scaled, below: list[Scaled]) -> Iterator[Scaled]:
-            for k in range(len(below)):
-                yield sent(i, k, [(-1, above), *((j, message) for j, message in enumerate(below) if j != k)])
-
-        def sent(i: int, port: int, incoming: list[tuple[int, Scaled]]) -> Scaled:
-            node = nodes[i]
-            weights = _products(node, node.values[:, -1:].T, ((k, message.table) for k, message in incoming))
-            bond = node.bond if port < 0 else nodes[node.children[port]].bond
-            table = _totals(node, port, weights, bond)
-            log_scale = sum(message.log_scale for _, message in incoming)
-            peak = float(np.abs(table).max())
-            return Scaled(table, log_scale) if peak == 0.0 else Scaled(table / peak, log_scale + math.log(peak))
-
-        children = [node.children for node in nodes]
-        up = upward(children, send_up)
-        return up, downward(children, up, send_down, Scaled(np.ones((1, 1)), 0.0))
 
 
 def upward_pass(flat: FlatTree, codes: Codes, narrow: Narrow | None = None) -> tuple[Floats, NDArray[np.int8]]:
@@ -334,28 +260,3 @@ class _RowPass:
         spare, most = 2 * self._depth, int(self.flat.columns.states.max())
         size, power = np.zeros(spare + most), np.zeros(spare + most, np.int64)
         return WideWorkspace(size, power, self._depth, spare, np.empty((most, 1)))
-
-
-def _products(node: NodeOperator, own: Floats, incoming: Iterable[tuple[int, Floats]]) -> Floats:
-    """Return own values times messages at each entry, shape (cells of all columns that stay, entries).
-
-    A message comes with its port: a child's number, or -1 for the parent.
-    """
-    table = own
-    for port, message in incoming:
-        part = message[:, node.index[:, port]]
-        table = (table[:, None, :] * part).reshape(-1, len(node.index))
-    return table
-
-
-def _totals(node: NodeOperator, port: int, weights: Floats, bond: int) -> Floats:
-    """Return the sums of weights, shape (cells, entries), over the entries at each index of a bond."""
-    index = node.index[:, port]
-    if len(weights) == 1:
-        return np.bincount(index, weights[0], bond)[None, :].astype(np.float64, copy=False)
-    order = np.argsort(index, kind="stable")
-    target = index[order]
-    starts = np.flatnonzero(np.concatenate([[True], target[1:] != target[:-1]]))
-    totals = np.zeros((len(weights), bond))
-    totals[:, target[starts]] = np.add.reduceat(weights[:, order], starts, axis=1)
-    return totals

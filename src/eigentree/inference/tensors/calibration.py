@@ -5,7 +5,6 @@ Rows of data do not come this way: they go through the compiled loops of `eigent
 
 from __future__ import annotations
 
-from collections import deque
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
@@ -13,12 +12,12 @@ import numpy as np
 from eigentree.inference.tensors.named_tables import aligned, homes, marginal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from eigentree.arrays import Floats
     from eigentree.graphs.junction_tree import JunctionTree
 
-__all__ = ["Factor", "calibrated", "downward", "root_message", "upward", "without_pruned"]
+__all__ = ["Factor", "calibrated", "downward", "upward", "without_pruned"]
 
 Up = TypeVar("Up")
 Down = TypeVar("Down")
@@ -35,13 +34,10 @@ def upward(children: Sequence[Sequence[int]], send: Callable[[int, list[Up]], Up
     >>> upward([[1, 2], [], [3], []], lambda node, below: 1 + sum(below))  # sizes of subtrees
     [4, 1, 2, 1]
     """
-    return list(_leaves_first(children, send))[::-1]
-
-
-def root_message(children: Sequence[Sequence[int]], send: Callable[[int, list[Up]], Up]) -> Up:
-    """Return the message of node 0, as `upward` does, every other one dropped as soon as it is read."""
-    (message,) = deque(_leaves_first(children, send), maxlen=1)
-    return message
+    found: dict[int, Up] = {}
+    for node in reversed(range(len(children))):
+        found[node] = send(node, [found[child] for child in children[node]])
+    return list(found.values())[::-1]
 
 
 def downward(
@@ -72,26 +68,11 @@ def downward(
     return messages
 
 
-def _leaves_first(children: Sequence[Sequence[int]], send: Callable[[int, list[Up]], Up]) -> Iterator[Up]:
-    """Yield the message of each node, the last node first, and hold none that has been read."""
-    waiting: dict[int, Up] = {}
-    for node in reversed(range(len(children))):
-        waiting[node] = send(node, [waiting.pop(child) for child in children[node]])
-        yield waiting[node]
-
-
 class Factor(NamedTuple):
     """A table and the names of its axes."""
 
     names: tuple[str, ...]
     table: Floats
-
-
-class _Belief(NamedTuple):
-    """The product of a clique's factors and all below it, and its marginal over what it shares with its parent."""
-
-    table: Floats
-    message: Factor
 
 
 def calibrated(tree: JunctionTree, factors: Sequence[Factor]) -> list[Floats]:
@@ -100,31 +81,23 @@ def calibrated(tree: JunctionTree, factors: Sequence[Factor]) -> list[Floats]:
     Each factor is over variables that some clique holds. Axes are in the order of the clique.
     """
     cliques, parents = tree.cliques, tree.clique_parents
-    held = _by_clique(tree, factors)
-    children = _children(parents)
-
-    def collect(i: int, below: list[_Belief]) -> _Belief:
-        table = _product(tree, i, held[i])
-        # Last first: sums of floats depend on the order, and this one is the order in which they become known.
-        for child in reversed(below):
-            table = table * aligned(child.message.table, child.message.names, cliques[i])
+    tables = [_product(tree, i, own) for i, own in enumerate(_by_clique(tree, factors))]
+    messages = [Factor((), np.ones(()))] * len(cliques)
+    # Last first: sums of floats depend on the order, and this one is the order in which they become known.
+    for i in reversed(range(len(cliques))):
+        tables[i] /= tables[i].sum()
+        messages[i] = _message(tree, i, parents[i], tables[i])
+        if parents[i] >= 0:
+            above = tables[parents[i]]
+            above *= aligned(messages[i].table, messages[i].names, cliques[parents[i]])
             # A hub has thousands of children: the product of their messages would underflow.
-            table /= table.max()
-        table = table / table.sum()
-        return _Belief(table, _message(tree, i, parents[i], table))
-
-    def distribute(i: int, _: object, below: list[_Belief]) -> Iterator[None]:
-        for child, belief in zip(children[i], below, strict=True):
-            names, said = belief.message
-            above = marginal(beliefs[i].table, cliques[i], names)
+            above /= above.max()
+    for i, (names, said) in enumerate(messages):
+        if parents[i] >= 0:
+            above = marginal(tables[parents[i]], cliques[parents[i]], names)
             ratio = np.divide(above, said, out=np.zeros_like(above), where=said > 0)
-            # In place: all cliques together may fill a good part of memory.
-            np.multiply(belief.table, aligned(ratio, names, cliques[child]), out=belief.table)
-            yield None
-
-    beliefs = upward(children, collect)
-    downward(children, beliefs, distribute, None)
-    return [belief.table for belief in beliefs]
+            tables[i] *= aligned(ratio, names, cliques[i])
+    return tables
 
 
 def without_pruned(tree: JunctionTree, factors: Sequence[Factor]) -> list[Factor]:

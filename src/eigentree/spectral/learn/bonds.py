@@ -12,7 +12,7 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from eigentree.arrays import Floats, Integers
+    from eigentree.arrays import Floats
 
 __all__ = [
     "NO_SIGNAL",
@@ -62,38 +62,28 @@ def plain_bond(pairs: list[Floats], rank: int) -> Bond:
     u, sizes, v = _top_singular(np.concatenate(pairs, axis=-1), rank + 1)
     u, v, top = _padded(u, v, sizes, rank)
     solve = np.swapaxes(v, -1, -2) * _inverted(top, top[..., :1])[..., None, :]
-    return Bond(u, np.split(solve, _ends(pairs), axis=-2), sizes)
+    ends = np.cumsum([pair.shape[-1] for pair in pairs])[:-1]
+    return Bond(u, np.split(solve, ends, axis=-2), sizes)
 
 
 def scaled_bond(pairs: list[Floats], rank: int, rows: Floats) -> Bond:
     """Return the bonds of leaves: with variance scaling, the shared direction taken out exactly."""
     insides, outsides = [pair.sum(axis=-1) for pair in pairs], [pair.sum(axis=-2) for pair in pairs]
-
-    def triples(low: Floats, high: list[Floats]) -> Triples:
-        means = zip(pairs, insides, outsides, high, strict=True)
-        covariance = [
-            low[..., None] * (p - a[..., None] * b[..., None, :]) * c[..., None, :] for p, a, b, c in means
-        ]
-        return _top_singular(np.concatenate(covariance, axis=-1), rank)
-
-    return _scaled_directions(insides, outsides, rank, rows, triples)
+    low, high = _scales(insides, outsides, rows)
+    means = zip(pairs, insides, outsides, high, strict=True)
+    covariance = [low[..., None] * (p - a[..., None] * b[..., None, :]) * c[..., None, :] for p, a, b, c in means]
+    triples = _top_singular(np.concatenate(covariance, axis=-1), rank)
+    return _spread(_directions(triples, insides, outsides, rank, low, high))
 
 
-def _scaled_directions(
-    insides: list[Floats],
-    outsides: list[Floats],
-    rank: int,
-    rows: Floats,
-    triples: Callable[[Floats, list[Floats]], Triples],
-) -> Bond:
-    """Return the bonds of leaves, given the distributions of the columns in each pair.
-
-    `triples` returns the leading singular triples of all covariances, each column multiplied by its scale.
-    """
-    added = SCALING_ROWS / rows
-    low = _inverse_root(np.mean(insides, axis=0) + added)
-    high = [_inverse_root(outside + added) for outside in outsides]
-    return _spread(_directions(triples(low, high), insides, outsides, rank, low, high))
+def _scales(insides: list[Floats], outsides: list[Floats], rows: Floats | float) -> tuple[Floats, list[Floats]]:
+    """Return the scales of leaves and of each outside view, given the distributions of the columns in each pair."""
+    sums = [
+        np.mean(insides, axis=0) + SCALING_ROWS / rows,
+        *(outside + SCALING_ROWS / rows for outside in outsides),
+    ]
+    low, *high = (1 / np.sqrt(each, out=np.full_like(each, np.inf), where=each > 0) for each in sums)
+    return low, high
 
 
 def unscaled_bond(pairs: list[Floats], rank: int) -> Bond:
@@ -115,11 +105,8 @@ def _spread(bond: Bond) -> Bond:
 def centred_bond(pairs: list[Floats], rank: int) -> Bond:
     """Return the bonds that carry the constant and the leading directions of the covariance.
 
-    Parameters
-    ----------
-    pairs : list of array, shape (sets, nodes, features of the inside view, features of an outside view)
-        The first feature on each side is the constant.
-    rank : int
+    Pairs have the shape (sets, nodes, features of the inside view, features of an outside view), the first
+    feature on each side being the constant.
     """
     covariance = [pair[..., 1:, 1:] - pair[..., 1:, :1] * pair[..., :1, 1:] for pair in pairs]
     triples = _top_singular(np.concatenate(covariance, axis=-1), rank)
@@ -144,7 +131,8 @@ def _directions(
     trivial = np.full((*sizes.shape[:-1], 1), math.sqrt(len(insides)))
     inside = u if low is None else low[..., :, None] * u
     mean = np.mean(insides, axis=0)
-    solve = np.split(np.swapaxes(v, -1, -2) * _inverted(top, trivial)[..., None, :], _ends(outsides), axis=-2)
+    ends = np.cumsum([outside.shape[-1] for outside in outsides])[:-1]
+    solve = np.split(np.swapaxes(v, -1, -2) * _inverted(top, trivial)[..., None, :], ends, axis=-2)
     if high is not None:
         solve = [b[..., :, None] * part for b, part in zip(high, solve, strict=True)]
     solves = [_centred(part, q, 1 / len(insides)) for part, q in zip(solve, outsides, strict=True)]
@@ -161,19 +149,9 @@ def _centred(directions: Floats, mean: Floats, constant: float) -> Floats:
     return made
 
 
-def _ends(parts: list[Floats]) -> Integers:
-    """Return where each part ends in their concatenation along the last axis, the last one aside."""
-    return np.cumsum([part.shape[-1] for part in parts])[:-1]
-
-
 def _inverted(sizes: Floats, scale: Floats) -> Floats:
     """Return 1 / singular values, and 0 where they are nothing but rounding."""
-    signal = sizes > NO_SIGNAL * scale
-    return np.divide(1.0, sizes, out=np.zeros_like(sizes), where=signal)
-
-
-def _inverse_root(values: Floats) -> Floats:
-    return np.asarray(1 / np.sqrt(values, out=np.full_like(values, np.inf), where=values > 0))
+    return np.divide(1.0, sizes, out=np.zeros_like(sizes), where=sizes > NO_SIGNAL * scale)
 
 
 def _padded(u: Floats, v: Floats, sizes: Floats, rank: int) -> tuple[Floats, Floats, Floats]:
@@ -284,25 +262,23 @@ def sparse_bond(pairs: Sequence[PairMoment], rank: int, rows: float) -> Bond:
     with it, so time and memory grow with rows and states, never with their square.
     """
     insides, outsides = [pair.inside for pair in pairs], [pair.outside for pair in pairs]
+    low, high = _scales(insides, outsides, rows)
+    ends = np.cumsum([len(part) for part in high])[:-1]
 
-    def triples(low: Floats, high: list[Floats]) -> Triples:
-        ends = np.cumsum([len(part) for part in high])[:-1]
+    def times(matrix: Floats) -> Floats:
+        total = np.zeros((len(low), matrix.shape[1]))
+        for pair, scale, part in zip(pairs, high, np.split(matrix, ends), strict=True):
+            scaled = scale[:, None] * part
+            total += pair.times(scaled) - pair.inside[:, None] * (pair.outside @ scaled)
+        return low[:, None] * total
 
-        def times(matrix: Floats) -> Floats:
-            total = np.zeros((len(low), matrix.shape[1]))
-            for pair, scale, part in zip(pairs, high, np.split(matrix, ends), strict=True):
-                scaled = scale[:, None] * part
-                total += pair.times(scaled) - pair.inside[:, None] * (pair.outside @ scaled)
-            return low[:, None] * total
+    def transposed_times(matrix: Floats) -> Floats:
+        scaled = low[:, None] * matrix
+        parts = [
+            scale[:, None] * (pair.transposed_times(scaled) - pair.outside[:, None] * (pair.inside @ scaled))
+            for pair, scale in zip(pairs, high, strict=True)
+        ]
+        return np.concatenate(parts)
 
-        def transposed_times(matrix: Floats) -> Floats:
-            scaled = low[:, None] * matrix
-            parts = [
-                scale[:, None] * (pair.transposed_times(scaled) - pair.outside[:, None] * (pair.inside @ scaled))
-                for pair, scale in zip(pairs, high, strict=True)
-            ]
-            return np.concatenate(parts)
-
-        return leading_triples(times, transposed_times, (len(low), sum(map(len, high))), rank)
-
-    return _scaled_directions(insides, outsides, rank, np.asarray(rows), triples)
+    triples = leading_triples(times, transposed_times, (len(low), sum(map(len, high))), rank)
+    return _spread(_directions(triples, insides, outsides, rank, low, high))

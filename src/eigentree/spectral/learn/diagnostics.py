@@ -13,6 +13,7 @@ tensor and :math:`e_{\max}` the most observed modes of one.
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from eigentree.arrays import Floats
     from eigentree.counting.counts import Counts
     from eigentree.inference.operators.normalised_scoring import ChainRuleScores
     from eigentree.markup.html import Html
@@ -36,7 +38,7 @@ if TYPE_CHECKING:
     from eigentree.spectral.learn.spectral_fit import SpectralFit
     from eigentree.spectral.sequences.sequence_model import StepScores
 
-__all__ = ["BondSpectrum", "Clipping", "SeparatorReport", "SpectralReport"]
+__all__ = ["BondSpectrum", "Clipping", "SeparatorReport", "SpectraReport", "SpectralReport"]
 
 
 class Clipping(NamedTuple):
@@ -78,12 +80,22 @@ class Clipping(NamedTuple):
         ]
 
 
-class BondSpectrum:
+class BondSpectrum(ABC):
     """The singular values of a bond, and whether they stand clear of noise."""
 
     rank: int
-    singular_values: NDArray[np.float64]
+    singular_values: Floats
     noise: float
+
+    @property
+    @abstractmethod
+    def label(self) -> str:
+        """What figures call the bond."""
+
+    @property
+    @abstractmethod
+    def row(self) -> tuple[str, str]:
+        """What tables call the bond, and its views."""
 
     @property
     def smallest(self) -> float:
@@ -94,6 +106,44 @@ class BondSpectrum:
     def weak(self) -> bool:
         """Whether the smallest singular value cannot be distinguished from noise; the constant has none."""
         return self.rank > 1 and self.smallest < self.noise
+
+
+class SpectraReport(FitReport):
+    """What the reports of fits to tables and to sequences share: the singular values of their bonds."""
+
+    @property
+    @abstractmethod
+    def _bonds(self) -> tuple[Any, ...]:
+        """The bonds, each a `BondSpectrum`."""
+
+    @property
+    def spectra(self) -> tuple[Spectrum, ...]:
+        """The singular values of each bond, as they are plotted."""
+        rows = [(bond, tuple(map(float, bond.singular_values))) for bond in self._bonds]
+        return tuple(Spectrum(b.label, sizes, b.rank, b.noise, getattr(b, "states", None)) for b, sizes in rows)
+
+    def weakest(self, count: int = 5) -> tuple[Any, ...]:
+        """Return the bonds whose smallest singular value is smallest."""
+        return tuple(sorted(self._bonds, key=lambda bond: bond.smallest)[:count])
+
+    def figures(self) -> list[Html]:
+        """Return the singular values."""
+        return [spectra_figure(self.spectra)] if self._bonds else []
+
+    def __str__(self) -> str:
+        # Without the warnings, which the fit has given.
+        lines = [f"{name:<30}{value}" for name, value in self.facts()]
+        lines.append(f"weakest of {len(self._bonds)} separators:")
+        lines.append(f"  {'separator':<24}{'rank':>6}{'smallest':>11}{'noise':>9}  views")
+        for bond in self.weakest():
+            name, views = bond.row
+            mark = " !" if bond.weak else ""
+            lines.append(
+                f"  {name[:24]:<24}{bond.rank:>6}{bond.smallest:>11.3g}{bond.noise:>9.2g}  {views[:50]}{mark}"
+            )
+        if weak := sum(bond.weak for bond in self._bonds):
+            lines.append(f"! {weak} separators have a direction that does not differ from noise")
+        return "\n".join(lines)
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,10 +179,21 @@ class SeparatorReport(BondSpectrum):
     bound: str
     inside: tuple[str, ...]
     outside: tuple[tuple[str, ...], ...]
-    singular_values: NDArray[np.float64]
+    singular_values: Floats
     gap: float
     noise: float
     seen: float = math.inf
+
+    @property
+    def label(self) -> str:
+        """The separator, and what it is above."""
+        return f"{', '.join(self.separator)} above {', '.join(self.inside)}"
+
+    @property
+    def row(self) -> tuple[str, str]:
+        """The separator, its states and the views."""
+        views = f"{self.states} states, {len(self.outside)} outside x {{{', '.join(self.inside)}}}"
+        return f"{{{', '.join(self.separator)}}}", views
 
     @property
     def absent(self) -> bool:
@@ -142,7 +203,7 @@ class SeparatorReport(BondSpectrum):
 
 
 @dataclass(frozen=True, eq=False)
-class SpectralReport(FitReport):
+class SpectralReport(SpectraReport):
     """The report of a fit; scoring does not change it.
 
     Attributes
@@ -210,35 +271,37 @@ class SpectralReport(FitReport):
                 sizes = edge.singular_values
                 weak = sizes[: node.rank][-1] < edge.noise
                 gap = float(sizes[node.rank - 1] / sizes[node.rank]) if sizes[node.rank :].any() else math.inf
+                seen = _seen(counts, node) if counts is not None and weak else math.inf
                 separators.append(
                     SeparatorReport(
-                        separator=node.separator,
-                        states=node.states,
-                        rank=node.rank,
-                        generic_rank=node.generic_rank,
-                        bound=node.bound,
-                        inside=node.inside,
-                        outside=node.outside,
-                        singular_values=edge.singular_values,
-                        gap=gap,
-                        noise=edge.noise,
-                        seen=_seen(counts, node) if counts is not None and weak else math.inf,
+                        node.separator,
+                        node.states,
+                        node.rank,
+                        node.generic_rank,
+                        node.bound,
+                        node.inside,
+                        node.outside,
+                        sizes,
+                        gap,
+                        edge.noise,
+                        seen,
                     )
                 )
+        together = fit.apart is not None
         return cls(
-            separators=tuple(separators),
-            rows=rows,
-            shrinkage=shrinkage,
-            tried=tried,
-            order=max(orders),
-            observed_order=max(observed_orders),
-            largest_hidden=max((graph.states[name] for name in graph.hidden), default=1),
-            largest_observed=max(graph.states[name] for name in graph.observed),
-            cliques=len(plan.nodes),
-            clipping=clipping or Clipping(0.0, 0.0, 0.0, 0),
-            hubs=len(plan.hubs) if fit.apart else 0,
-            parameters=operator_parameters(plan, fit.apart is not None),
-            graph_parameters=graph_parameters(graph),
+            tuple(separators),
+            rows,
+            shrinkage,
+            tried,
+            max(orders),
+            max(observed_orders),
+            max((graph.states[name] for name in graph.hidden), default=1),
+            max(graph.states[name] for name in graph.observed),
+            len(plan.nodes),
+            clipping or Clipping(0.0, 0.0, 0.0, 0),
+            len(plan.hubs) if together else 0,
+            operator_parameters(plan, together),
+            graph_parameters(graph),
         )
 
     @property
@@ -250,13 +313,13 @@ class SpectralReport(FitReport):
         return max(1.0, math.sqrt(self.parameters / self.graph_parameters)) if self.graph_parameters else 1.0
 
     @property
+    def _bonds(self) -> tuple[SeparatorReport, ...]:
+        return self.separators
+
+    @property
     def alpha(self) -> float:
         """The smallest singular value that any edge divides by, as estimated; Theorem 1's alpha."""
         return min((report.smallest for report in self.separators), default=1.0)
-
-    def weakest(self, count: int = 5) -> tuple[SeparatorReport, ...]:
-        """Return the separators whose smallest singular value is smallest."""
-        return tuple(sorted(self.separators, key=lambda report: report.smallest)[:count])
 
     def rows_of_theorem_1(self, epsilon: float = 0.1, delta: float = 0.05, beta: float | None = None) -> float:
         """Return the number of rows that Theorem 1 requires, its hidden constant taken as 1.
@@ -303,20 +366,6 @@ class SpectralReport(FitReport):
             f"states, a lower max_rank or some shrinkage",
         )
 
-    @property
-    def spectra(self) -> tuple[Spectrum, ...]:
-        """The singular values of each separator, as they are plotted."""
-        return tuple(
-            Spectrum(
-                f"{', '.join(one.separator)} above {', '.join(one.inside)}",
-                tuple(map(float, one.singular_values)),
-                one.rank,
-                one.noise,
-                one.states,
-            )
-            for one in self.separators
-        )
-
     def facts(self) -> list[tuple[str, str]]:
         """Return what is known of the fit by name, in words."""
         return [
@@ -324,40 +373,10 @@ class SpectralReport(FitReport):
             ("free parameters", f"{self.parameters:,} of operators, {self.graph_parameters:,} of the graph"),
             ("errors", f"at best about {self.error_ratio:.2f} times those of maximum likelihood"),
             ("smallest singular value kept", number(self.alpha)),
+            ("highest order of a clique", f"{self.order}, of which observed {self.observed_order}"),
             ("shrinkage", f"{self.shrinkage:g}" + (", chosen by held-out rows" if self.tried else "")),
             *self.clipping.facts("rows"),
         ]
-
-    def figures(self) -> list[Html]:
-        """Return the singular values."""
-        return [spectra_figure(self.spectra)] if self.separators else []
-
-    def __str__(self) -> str:
-        lines = [
-            f"{len(self.separators)} separators from {self.rows:,.0f} rows, shrinkage {self.shrinkage:g}"
-            if math.isfinite(self.rows)
-            else f"{len(self.separators)} separators from population moments",
-            f"alpha {self.alpha:.3g}, highest order {self.order}, of which observed {self.observed_order}",
-            f"floor {self.clipping.floor:.2g}; clipped: {self.clipping.share:.2%} of cells' distributions; "
-            f"{self.clipping.refused:.2%} of rows have a refused cell",
-            f"{self.parameters:,} free parameters, {self.graph_parameters:,} of the graph: errors of about "
-            f"{self.error_ratio:.2f} times those of maximum likelihood, at best",
-            "weakest separators:",
-            f"  {'separator':<24}{'rank':>6}{'states':>8}{'smallest':>11}{'noise':>9}{'gap':>10}  views",
-        ]
-        for report in self.weakest():
-            name = _cut("{" + ", ".join(report.separator) + "}", 24)
-            views = _cut("{" + ", ".join(report.inside) + "}", 30) + f" x {len(report.outside)} outside"
-            gap = f"{report.gap:.3g}" if math.isfinite(report.gap) else "-"
-            mark = " !" if report.weak else ""
-            lines.append(
-                f"  {name:<24}{report.rank:>6}{report.states:>8}{report.smallest:>11.3g}{report.noise:>9.2g}"
-                f"{gap:>10}  {views}{mark}"
-            )
-        weak = sum(report.weak for report in self.separators)
-        if weak:
-            lines.append(f"! {weak} separators have a direction that does not differ from noise")
-        return "\n".join(lines)
 
 
 def _seen(counts: Counts, node: PlanNode) -> int:
@@ -368,7 +387,3 @@ def _seen(counts: Counts, node: PlanNode) -> int:
 
     # Views share the constant direction, so each one after the first adds one direction less.
     return min(occurring(node.inside), 1 + sum(occurring(group) - 1 for group in node.outside))
-
-
-def _cut(text: str, width: int) -> str:
-    return text if len(text) <= width else text[: width - 1] + "…"

@@ -288,13 +288,7 @@ def _multiplications(third: Floats, known: Floats, values: Floats, noise: Floats
 def with_hubs(fit: SpectralFit, hubs: Sequence[HubFit], rows: float) -> SpectralFit:
     """Return a fit with the nodes of its plan's hubs learned together.
 
-    Parameters
-    ----------
-    fit : SpectralFit
-        What was learned of each node by its own views.
-    hubs : sequence of HubFit
-        What was learned of each hub.
-    rows : float
+    The fit has each node learned by its own views, `hubs` what was learned of each hub.
     """
     home = {position: h for h, hub in enumerate(fit.plan.hubs) for position in hub.nodes}
     edges, cores = list(fit.edges), list(fit.cores)

@@ -87,32 +87,18 @@ class ExactTables:
         """Return the distribution of one column."""
         return np.asarray(self.probability((column,)).values)
 
-    def pair(self, inside: tuple[int, ...], outside: tuple[int, ...]) -> Floats:
-        """Return the joint distribution of two groups as a matrix."""
-        cells = math.prod(self.graph.states[self.graph.observed[column]] for column in inside)
-        return np.asarray(self.probability(inside + outside).values.reshape(cells, -1))
 
-
-@dataclass(frozen=True, eq=False)
 class CountedTables:
     """Relative frequencies, with some pseudo-rows spread uniformly over all configurations.
 
     The pseudo-rows are one distribution over all columns, so all tables still agree with each other, and a symbol
     that was never seen gets a small probability. In a group that no row has in full, columns count as independent.
+    `share` is how much of every table comes from the pseudo-rows.
     """
 
-    counts: Counts
-    pseudo_rows: float
-
-    @property
-    def rows(self) -> float:
-        """How many rows were counted."""
-        return self.counts.rows
-
-    @property
-    def share(self) -> float:
-        """How much of every table comes from the pseudo-rows."""
-        return self.pseudo_rows / (self.rows + self.pseudo_rows)
+    def __init__(self, counts: Counts, pseudo_rows: float) -> None:
+        self.counts, self.pseudo_rows, self.rows = counts, pseudo_rows, counts.rows
+        self.share = pseudo_rows / (self.rows + pseudo_rows) if pseudo_rows else 0.0
 
     def expectation(self, parts: Sequence[tuple[tuple[int, ...], Floats]]) -> Floats:
         """Return E[product of features], one axis per part, pseudo-rows included."""
@@ -159,15 +145,8 @@ class CountedTables:
         total = counted.sum()
         return np.asarray(counted / total if total > 0 else np.full(len(counted), 1 / len(counted)))
 
-    def pair(self, inside: tuple[int, ...], outside: tuple[int, ...]) -> Floats:
-        """Return the joint distribution of two groups as a matrix, pseudo-rows included."""
-        table = self.counts.find(inside + outside)
-        counted = table.array().ravel() / table.total if table.total > 0 else self._product(inside + outside)
-        cells = math.prod(self.counts.columns.states[column] for column in inside)
-        return ((1 - self.share) * counted + self.share / len(counted)).reshape(cells, -1)
-
     def sparse_pair(self, inside: tuple[int, ...], outside: tuple[int, ...]) -> PairMoment:
-        """Return what `pair` does, but for the cells that no row has."""
+        """Return the joint distribution of two groups as a matrix, without the cells that no row has."""
         table = self.counts.find(inside + outside)
         counted = _sparse(table, len(inside))
         factors = [[np.full(size, 1.0) for size in counted.shape]]

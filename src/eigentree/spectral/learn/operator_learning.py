@@ -64,9 +64,9 @@ def learn(
     # One thread: the matrices are small, threads would only wait for each other, and sums keep their order.
     with one_thread():
         for batch in batches:
-            if batch.leaf:
+            if batch.node.observed is not None:
                 made.learn_leaves(batch)
-        inner = [(batch, made.joints(batch)) for batch in batches if not batch.leaf]
+        inner = [(batch, made.joints(batch)) for batch in batches if batch.node.observed is None]
         for batch, joint in inner:
             made.learn_edges(batch, joint)
         for batch, joint in inner:
@@ -100,10 +100,6 @@ class _NodeBatch:
     inside: list[Group]
     outside: list[list[Group]]
     dense: bool
-
-    @property
-    def leaf(self) -> bool:
-        return self.node.observed is not None
 
     @cached_property
     def below(self) -> list[Group]:
@@ -167,7 +163,7 @@ class _TreeLearning:
         self.scaled = scaling is not None
         self.rows = np.array([source.rows for source in tables])
         self.states = Columns.of(plan.graph).states
-        self.edges: list[list[LearnedEdge | None]] = [[None] * len(plan.nodes) for _ in tables]
+        self.edges: list[dict[int, LearnedEdge]] = [{} for _ in tables]
         self.cores: list[list[Floats]] = [[np.zeros(0)] * len(plan.nodes) for _ in tables]
         self.leaves: list[list[Floats]] = [[np.zeros((size, 1)) for size in self.states] for _ in tables]
 
@@ -178,8 +174,11 @@ class _TreeLearning:
 
     def fits(self) -> list[SpectralFit]:
         """Return what was learned; hubs, if there are any, are learned together and beside that apart."""
-        pairs = zip(self.edges, self.cores, strict=True)
-        apart = [SpectralFit(self.plan, tuple(edges), tuple(cores), self.scaled) for edges, cores in pairs]
+        positions = range(len(self.plan.nodes))
+        apart = [
+            SpectralFit(self.plan, tuple(map(edges.get, positions)), tuple(cores), self.scaled)
+            for edges, cores in zip(self.edges, self.cores, strict=True)
+        ]
         if not (self.scaled and self.plan.hubs):
             return apart
         learned = learn_hubs(self.plan, self.tables, self.features)
@@ -234,15 +233,12 @@ class _TreeLearning:
 
     def _pairs(self, batch: _NodeBatch) -> list[Floats]:
         """Return P(inside view, outside view) for each outside view, shape (sets, nodes, inside, outside)."""
+        size = math.prod(self.states[column] for column in batch.inside[0])
         found = []
         for group in batch.outside:
-            both = list(zip(batch.inside, group, strict=True))
-            if batch.dense:
-                tables = np.array([source.stacked([a + b for a, b in both]) for source in self.tables])
-                size = math.prod(self.states[column] for column in batch.inside[0])
-                found.append(tables.reshape(*tables.shape[:2], size, -1))
-            else:
-                found.append(np.array([[source.pair(a, b) for a, b in both] for source in self.tables]))
+            both = [low + high for low, high in zip(batch.inside, group, strict=True)]
+            tables = np.array([source.stacked(both) for source in self.tables])
+            found.append(tables.reshape(*tables.shape[:2], size, -1))
         return found
 
     def joints(self, batch: _NodeBatch) -> list[Floats]:
@@ -289,7 +285,7 @@ class _TreeLearning:
             sets = zip(self.tables, self.edges, strict=True)
             lines = [
                 [
-                    _sparse_core(batch, k, source, [part[f, k] for part in below], edges[position])
+                    _sparse_core(batch, k, source, [part[f, k] for part in below], edges.get(position))
                     for k, position in enumerate(batch.positions)
                 ]
                 for f, (source, edges) in enumerate(sets)
@@ -301,11 +297,16 @@ class _TreeLearning:
         if batch.outside:
             total = np.zeros(())
             for g, joint in enumerate(joints):
-                solve = np.array([[_edge(edges, i).solves[g] for i in batch.positions] for edges in self.edges])
+                solve = np.array([[edges[i].solves[g] for i in batch.positions] for edges in self.edges])
                 total = total + joint.reshape(*lead, math.prod(sizes), -1) @ solve
         else:
             total = joints[0]
-        self._keep_cores(batch, _projected(total.reshape(*lead, *sizes, -1), below))
+        table: Any = total.reshape(*lead, *sizes, -1)
+        for axis, features in enumerate(below, start=2):
+            moved = np.moveaxis(table, axis, -1)
+            flat = moved.reshape(*lead, -1, moved.shape[-1]) @ features
+            table = np.moveaxis(flat.reshape(*moved.shape[:-1], features.shape[-1]), -1, axis)
+        self._keep_cores(batch, table)
 
     def _below(self, batch: _NodeBatch) -> list[Floats]:
         """Return the bond's features in terms of each part's, shape (sets, nodes, of the part, of the bond)."""
@@ -317,54 +318,23 @@ class _TreeLearning:
                 eye = np.eye(child.generic_rank, child.rank)
                 found.append(np.broadcast_to(eye, (len(self.tables), len(children), *eye.shape)))
             else:
-                bonds = [[_edge(edges, line[c]).projection for line in children] for edges in self.edges]
-                found.append(np.array(bonds))
+                found.append(np.array([[edges[line[c]].projection for line in children] for edges in self.edges]))
         return found
 
     def _keep_edges(self, batch: _NodeBatch, bond: Bond) -> None:
-        inside, outside = bond.projection.shape[-2], sum(solve.shape[-2] for solve in bond.solves)
-        if self.scaled:
-            # Features have variance 1, but the constants none.
-            variance, free = 1.0, inside - 1 + outside - len(bond.solves)
-        else:
-            # Cells are about 1 / (their number), and so is the variance of their counts times the rows.
-            variance, free = len(bond.solves) / (inside * outside), inside + outside
+        variance = 1.0 if self.scaled else None
         for f, rows in enumerate(self.rows):
-            noise = math.sqrt(variance / rows) * (math.sqrt(inside) + math.sqrt(outside))
-            damping = np.full(batch.node.rank, variance * free / rows)
-            damping[0] = 0.0
             for k, position in enumerate(batch.positions):
-                self.edges[f][position] = LearnedEdge(
-                    bond.projection[f, k, :, : batch.node.rank],
-                    tuple(solve[f, k, :, : batch.node.rank] for solve in bond.solves),
-                    bond.sizes[f, k, : batch.node.rank + 1],
-                    damping,
-                    noise,
-                )
+                parts = bond.projection[f, k], [solve[f, k] for solve in bond.solves], bond.sizes[f, k]
+                self.edges[f][position] = LearnedEdge.of(*parts, batch.node.rank, rows, variance)
 
     def _keep_cores(self, batch: _NodeBatch, lines: Any) -> None:
         for cores, line in zip(self.cores, lines, strict=True):
             for position, core in zip(batch.positions, line, strict=True):
-                if self.scaled and not batch.leaf:
+                if self.scaled and batch.node.observed is None:
                     # So it is but for rounding, which would add up along a chain.
                     core[(0,) * (core.ndim - 1)] = np.eye(1, core.shape[-1])[0]
                 cores[position] = core
-
-
-def _edge(edges: list[LearnedEdge | None], position: int) -> LearnedEdge:
-    edge = edges[position]
-    assert edge is not None
-    return edge
-
-
-def _projected(joint: Floats, below: list[Floats]) -> Floats:
-    """Return a table (sets, nodes, parts…, bond) with each part's features turned into its bond's."""
-    for axis, features in enumerate(below, start=2):
-        moved = np.moveaxis(joint, axis, -1)
-        shape = moved.shape
-        flat = moved.reshape(*shape[:2], -1, shape[-1]) @ features
-        joint = np.moveaxis(flat.reshape(*shape[:-1], features.shape[-1]), -1, axis)
-    return joint
 
 
 def _sparse_core(

@@ -7,10 +7,8 @@ classes given rows. Both are of the normalised distribution that the model will 
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Callable
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -19,8 +17,7 @@ from eigentree.counting.holdout_sample import bounded, held_share
 from eigentree.inference.operators.normalised_scoring import floor_of
 from eigentree.spectral.learn.moments import CountedTables
 from eigentree.spectral.learn.operator_learning import learn
-from eigentree.spectral.learn.spectral_fit import counted_marginals, pseudo_rows
-from eigentree.spectral.learn.spectral_model import SpectralModel
+from eigentree.spectral.learn.spectral_fit import SpectralModel, counted_marginals, pseudo_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,8 +38,8 @@ __all__ = [
     "LEAST_LOG",
     "MANY_SAMPLES",
     "USUAL",
-    "HeldOut",
     "HeldOutScore",
+    "Trials",
     "Tried",
     "choose",
     "choose_class_shrinkage",
@@ -91,6 +88,10 @@ HeldOutScore: TypeAlias = Callable[[float, float], Floats]
 Tried: TypeAlias = dict[tuple[float, float], float]
 """The held-out mean log probability at each shrinkage and floor that were tried."""
 
+Trials: TypeAlias = tuple[list[list[HeldOutScore]], Any, float]
+"""For each way of learning, the trial of each fold; the weights of all folds' rows, none where the rest of each
+would be nothing; and what log probabilities are divided by: the mean length of held-out pieces."""
+
 M = TypeVar("M")
 
 
@@ -102,37 +103,31 @@ def usual_floor(rows: float) -> float:
     return min(1e-3, 10.0 / max(rows, 1.0))
 
 
-class _HeldOutSearch:
-    """A search among shrinkages and floors, which scores held-out rows at no more pairs than it has to."""
+def _searched(
+    trials: Sequence[HeldOutScore], weights: NDArray[Any], floors: tuple[float, ...]
+) -> tuple[tuple[float, float], Tried]:
+    """Return the shrinkage and floor that a search from the usual ones leads to, and all means on its way.
 
-    def __init__(self, trials: Sequence[HeldOutScore], weights: NDArray[Any], floors: tuple[float, ...]) -> None:
-        self.trials, self.weights, self.floors = trials, weights, floors
-        self.scores: dict[tuple[int, int], Floats] = {}
+    They are the usual ones unless held-out rows are surely better off.
+    """
+    scores: dict[tuple[int, int], Floats] = {}
 
-    @cached_property
-    def best(self) -> tuple[int, int]:
-        """The places of the pair that the search from the usual one leads to, if surely better; else the usual."""
-        usual = place = GRID.index(USUAL), 0
-        while (better := max(self._near(*place), key=self.mean)) != place:
-            place = better
-        gain, error = _paired_gain(self._score(place) - self._score(usual), self.weights)
-        return place if gain > SURE * error else usual
+    def mean(place: tuple[int, int]) -> float:
+        if place not in scores:
+            scores[place] = np.concatenate([trial(GRID[place[0]], floors[place[1]]) for trial in trials])
+        return float(weights @ scores[place]) / float(weights.sum())
 
-    def mean(self, place: tuple[int, int]) -> float:
-        return float(self.weights @ self._score(place)) / float(self.weights.sum())
-
-    def at(self, place: tuple[int, int]) -> tuple[float, float]:
-        return GRID[place[0]], self.floors[place[1]]
-
-    def _near(self, k: int, f: int) -> list[tuple[int, int]]:
-        """Return a place and those next to it: more or less of one, or more of both."""
-        places = [(k + a, f + b) for a, b in ((0, 0), (1, 0), (-1, 0), (0, 1), (0, -1), (1, 1))]
-        return [(a, b) for a, b in places if 0 <= a < len(GRID) and 0 <= b < len(self.floors)]
-
-    def _score(self, place: tuple[int, int]) -> Floats:
-        if place not in self.scores:
-            self.scores[place] = np.concatenate([trial(*self.at(place)) for trial in self.trials])
-        return self.scores[place]
+    usual = best = GRID.index(USUAL), 0
+    while True:
+        # More or less of one, or more of both.
+        near = [(best[0] + a, best[1] + b) for a, b in ((0, 0), (1, 0), (-1, 0), (0, 1), (0, -1), (1, 1))]
+        better = max(((k, f) for k, f in near if 0 <= k < len(GRID) and 0 <= f < len(floors)), key=mean)
+        if better == best:
+            break
+        best = better
+    gain, error = _paired_gain(scores[best] - scores[usual], weights)
+    k, f = best if gain > SURE * error else usual
+    return (GRID[k], floors[f]), {(GRID[k], floors[f]): mean((k, f)) for k, f in sorted(scores)}
 
 
 def _paired_gain(gains: Floats, weights: NDArray[Any]) -> tuple[float, float]:
@@ -142,105 +137,47 @@ def _paired_gain(gains: Floats, weights: NDArray[Any]) -> tuple[float, float]:
     return mean, math.sqrt(float(weights @ (gains - mean) ** 2)) / total
 
 
-class HeldOut(ABC, Generic[M]):
-    """Statistics that models are learned from, of rows or of sequences, with some of them held out or not.
-
-    Attributes
-    ----------
-    rows, pseudo_rows : float
-        How many rows (or steps) there are, and how many uniform ones go with any shrinkage.
-    sampled : bool
-        Whether there are any to hold out.
-    unit : float
-        What log probabilities are divided by: the mean length of held-out pieces, once there are trials.
-    """
-
-    rows: float
-    pseudo_rows: float
-    sampled: bool
-    unit: float = 1.0
-
-    @abstractmethod
-    def trials(self, added: float) -> tuple[list[list[HeldOutScore]], list[NDArray[Any]]]:
-        """Return, for each way of learning, the trial of each fold; and the weights of each fold's rows.
-
-        There are no folds where the rest of one would be nothing.
-        """
-
-    @abstractmethod
-    def model(self, way: int, shrinkage: float, floor: float, added: float, smoothing: float) -> M:
-        """Return the model of all rows, learned in some way.
-
-        Parameters
-        ----------
-        way : int
-        shrinkage, floor : float
-        added, smoothing : float
-            Pseudo-rows of the moments, and of the marginals that the floor is a share of.
-        """
-
-
-def chosen(held_out: HeldOut[M], shrinkage: float | None, floor: float | None) -> tuple[M, Tried]:
+def chosen(
+    rows: float,
+    pseudo: float,
+    trials: Callable[[float], Trials] | None,
+    model: Callable[[int, float, float, float, float], M],
+    shrinkage: float | None,
+    floor: float | None,
+) -> tuple[M, Tried]:
     """Return the model of the best shrinkage and floor, and the held-out likelihoods of those tried.
 
     The search goes from `USUAL` and `usual_floor` to better neighbours, and what it finds is taken where held-out
     likelihood is surely better there. What is given is not searched for, and with a given shrinkage the floor is
     the usual one and the way of learning the first one. A shrinkage of 0 means the counts as they are: no
     pseudo-rows, and no floor unless one is given.
+
+    Parameters
+    ----------
+    rows, pseudo : float
+        How many rows (or steps) there are, and how many uniform ones go with any shrinkage.
+    trials : callable, optional
+        Returns the trials of fits with some pseudo-rows; None where there is nothing to hold out.
+    model : callable
+        Returns the model of all rows, given the way of learning, the shrinkage, the floor, and the pseudo-rows of
+        the moments and of the marginals that the floor is a share of.
+    shrinkage, floor : float, optional
     """
     raw = shrinkage == 0
-    usual = 0.0 if raw else usual_floor(held_out.rows)
-    added = 0.0 if raw else held_out.pseudo_rows
-    ways, folds = held_out.trials(added) if shrinkage is None and held_out.sampled else ([], [])
-    if not folds:
+    usual, added = (0.0, 0.0) if raw else (usual_floor(rows), pseudo)
+    ways, weights, unit = trials(added) if shrinkage is None and trials else ([], np.zeros(0), 1.0)
+    if not len(weights):
         if shrinkage is None:
             # Rows that can only be held out all together are too few to learn more from than their columns.
-            shrinkage = math.inf if held_out.sampled else USUAL
+            shrinkage = math.inf if trials else USUAL
         share = usual if floor is None else floor
         # Where there is a floor, nothing that any row could hold is impossible.
-        return held_out.model(0, shrinkage, share, added, held_out.pseudo_rows if share > 0 else added), {}
+        return model(0, shrinkage, share, added, pseudo if share > 0 else added), {}
     floors = tuple(usual * multiple for multiple in FLOORS) if floor is None else (floor,)
-    searches = [_HeldOutSearch(trials, np.concatenate(folds), floors) for trials in ways]
-    best = max(range(len(searches)), key=lambda way: searches[way].mean(searches[way].best))
-    search = searches[best]
-    tried = {search.at(place): search.mean(place) / held_out.unit for place in sorted(search.scores)}
-    return held_out.model(best, *search.at(search.best), added, added), tried
-
-
-class _HeldOutRows(HeldOut[SpectralModel]):
-    """Rows; the ways of learning are hubs together, and where there are any, hubs apart.
-
-    Hubs have few parameters, which is a gain where the structure is true: data that are not of this structure have
-    more dependence than a hub can represent.
-    """
-
-    def __init__(self, plan: ViewPlan, statistics: Statistics, scaling: str | None) -> None:
-        self.plan, self.counts, self.scaling = plan, statistics.counts, scaling
-        self.rows, self.pseudo_rows = statistics.rows, pseudo_rows(plan.graph)
-        self.folds = _folds(self.counts, statistics.sample) if len(statistics.sample.hashes) else []
-        self.sampled = bool(self.folds)
-        self.whole: SpectralFit | None = None
-
-    def trials(self, added: float) -> tuple[list[list[HeldOutScore]], list[NDArray[Any]]]:
-        rests = [_without(self.counts, *fold) for fold in self.folds]
-        held = [(rest, *fold) for rest, fold in zip(rests, self.folds, strict=True) if rest.rows > 0]
-        # All together, which is fastest.
-        *fits, self.whole = self._learned([rest for rest, _, _ in held], added)
-        ways = [fits, [fit.apart or fit for fit in fits]] if self.whole.apart else [fits]
-        marginals = [counted_marginals(rest, added) for rest, _, _ in held]
-        trials = [
-            [_trial(fit, codes, own) for fit, (_, codes, _), own in zip(way, held, marginals, strict=True)]
-            for way in ways
-        ]
-        return trials, [weights for _, _, weights in held]
-
-    def model(self, way: int, shrinkage: float, floor: float, added: float, smoothing: float) -> SpectralModel:
-        fit = self.whole or self._learned([], added)[0]
-        fit = fit.apart if way and fit.apart else fit
-        return SpectralModel.of(fit, shrinkage, floor, counted_marginals(self.counts, smoothing))
-
-    def _learned(self, rests: list[Counts], added: float) -> list[SpectralFit]:
-        return learn(self.plan, [CountedTables(counts, added) for counts in [*rests, self.counts]], self.scaling)
+    searches = [_searched(way, weights, floors) for way in ways]
+    best = max(range(len(searches)), key=lambda way: searches[way][1][searches[way][0]])
+    place, tried = searches[best]
+    return model(best, *place, added, added), {pair: mean / unit for pair, mean in tried.items()}
 
 
 def choose(
@@ -250,13 +187,40 @@ def choose(
     shrinkage: float | None = None,
     floor: float | None = None,
 ) -> tuple[SpectralModel, Tried]:
-    """Return the model of some statistics at the best shrinkage and floor, and what was tried; see `chosen`."""
-    return chosen(_HeldOutRows(plan, statistics, scaling), shrinkage, floor)
+    """Return the model of some statistics at the best shrinkage and floor, and what was tried; see `chosen`.
+
+    The ways of learning are hubs together, and where there are any, hubs apart. Hubs have few parameters, which is
+    a gain where the structure is true: data that are not of this structure have more dependence than a hub can
+    represent.
+    """
+    counts, whole = statistics.counts, []
+    folds = _folds(counts, statistics.sample) if len(statistics.sample.hashes) else []
+
+    def trials(added: float) -> Trials:
+        rests = [_without(counts, *fold) for fold in folds]
+        held = [(rest, *fold) for rest, fold in zip(rests, folds, strict=True) if rest.rows > 0]
+        # All together, which is fastest.
+        tables = [CountedTables(each, added) for each in (*(rest for rest, _, _ in held), counts)]
+        *fits, last = learn(plan, tables, scaling)
+        whole.append(last)
+        marginals = [counted_marginals(rest, added) for rest, _, _ in held]
+        ways = [
+            [_trial(fit, codes, own) for fit, (_, codes, _), own in zip(way, held, marginals, strict=True)]
+            for way in ([fits, [fit.apart or fit for fit in fits]] if last.apart else [fits])
+        ]
+        return ways, np.concatenate([np.zeros(0), *(weights for _, _, weights in held)]), 1.0
+
+    def model(way: int, shrinkage: float, floor: float, added: float, smoothing: float) -> SpectralModel:
+        (fit,) = whole or learn(plan, [CountedTables(counts, added)], scaling)
+        fit = fit.apart if way and fit.apart else fit
+        return SpectralModel.of(fit, shrinkage, floor, counted_marginals(counts, smoothing))
+
+    return chosen(statistics.rows, pseudo_rows(plan.graph), trials if folds else None, model, shrinkage, floor)
 
 
 def _trial(fit: SpectralFit, codes: Codes, marginals: tuple[Floats, ...]) -> HeldOutScore:
     def score(shrinkage: float, floor: float) -> Floats:
-        log_prob = fit.scored(shrinkage, floor_of(floor, marginals), codes).log_prob
+        log_prob = fit.walker.log_prob(fit.values(shrinkage), floor_of(floor, marginals), codes).log_prob
         return np.asarray(np.maximum(log_prob, LEAST_LOG * codes.shape[1]))
 
     return score
@@ -290,16 +254,8 @@ def choose_class_shrinkage(
     Of all kappas within half a standard error of the paired difference from the best, it is the largest: held-out
     rows near the border between classes are few, so the best alone is mostly chance where rows are few.
 
-    Parameters
-    ----------
-    plan : ViewPlan
-    statistics : sequence of Statistics
-        Those of each class.
-    scaling : {"variance", None}
-    floor : float, optional
-        That of all models; the usual one by default.
-    large_cells : int
-        How many cells of tables are too many to learn from each fold's rest in turn; one fold is held out then.
+    The statistics are those of each class. Where tables have more than `large_cells` cells, one fold is held
+    out only.
     """
     counts = [each.counts for each in statistics]
     shared = bounded([each.sample for each in statistics])
@@ -340,7 +296,7 @@ def _class_fold(
         least = usual_floor(rests[label].rows) if floor is None else floor
         floors = floor_of(least, counted_marginals(rests[label], added))
         for k, kappa in enumerate(CLASS_GRID):
-            log_joint[k, label] = fit.scored(kappa, floors, codes).log_prob
+            log_joint[k, label] = fit.walker.log_prob(fit.values(kappa), floors, codes).log_prob
     rows = np.array([rest.rows for rest in rests])
     log_joint += np.log(rows / rows.sum())[:, None]
     own = np.repeat(np.arange(len(held)), [len(fold[0]) for fold in held])

@@ -5,19 +5,24 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from eigentree.core.trees.categorical_sampling import choose
 from eigentree.data.tables.columns import Columns
-from eigentree.inference.operators.node_operator import NodeOperator
-from eigentree.inference.operators.normalised_scoring import ChainRule, ChainRuleNode
+from eigentree.inference.operators.normalised_scoring import ChainRule, ChainRuleNode, floor_of
+from eigentree.inference.operators.operator_layout import NodeOperator
 from eigentree.inference.operators.tree_operators import TreeOperators
+from eigentree.inference.queries import Model
 from eigentree.inference.tensors.named_tables import table_axes
 from eigentree.spectral.learn.moments import CountedTables, joint_of
+from eigentree.validation import our_arithmetic
 
 if TYPE_CHECKING:
-    from eigentree.arrays import Codes, Floats, Integers
+    from collections.abc import Sequence
+
+    from eigentree.arrays import Booleans, Codes, Floats, Integers
     from eigentree.counting.counts import Counts, MomentSource
     from eigentree.graphs.graph import LatentGraph
     from eigentree.inference.operators.normalised_scoring import ChainRuleScores, Floor
@@ -27,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = [
     "LearnedEdge",
     "SpectralFit",
+    "SpectralModel",
     "counted_marginals",
     "exact_marginals",
     "graph_parameters",
@@ -63,6 +69,30 @@ class LearnedEdge:
     damping: Floats
     noise: float
 
+    @classmethod
+    def of(
+        cls,
+        projection: Floats,
+        solves: Sequence[Floats],
+        sizes: Floats,
+        rank: int,
+        rows: float,
+        variance: float | None,
+    ) -> LearnedEdge:
+        """Return a bond as an edge, given the variance of the product of a feature on either side.
+
+        None stands for joint states as features: cells are about 1 / (their number), and so is the variance of
+        their counts times the rows.
+        """
+        inside, outside = projection.shape[0], sum(len(solve) for solve in solves)
+        # Constants among the features have no variance.
+        free = inside + outside if variance is None else inside - 1 + outside - len(solves)
+        variance = len(solves) / (inside * outside) if variance is None else variance
+        damping = np.full(rank, variance * free / rows)
+        damping[0] = 0.0
+        noise = math.sqrt(variance / rows) * (math.sqrt(inside) + math.sqrt(outside))
+        return cls(projection[:, :rank], tuple(s[:, :rank] for s in solves), sizes[: rank + 1], damping, noise)
+
     def factors(self, shrinkage: float) -> Floats:
         """Return the factor of each direction of the bond: 1 unshrunk, 0 gone."""
         return _factors(self.squares, self.damping, shrinkage)
@@ -70,10 +100,8 @@ class LearnedEdge:
     @property
     def squares(self) -> Floats:
         """Squared singular values of the directions of the bond, 0 where there is no more signal."""
-        squares = np.zeros(len(self.damping))
-        known = self.singular_values[: len(squares)]
-        squares[: len(known)] = known**2
-        return squares
+        known = self.singular_values[: len(self.damping)]
+        return np.pad(known**2, (0, len(self.damping) - len(known)))
 
 
 def _factors(squares: Floats, damping: Floats, shrinkage: float) -> Floats:
@@ -111,12 +139,17 @@ class SpectralFit:
 
     def operators(self, shrinkage: float) -> TreeOperators:
         """Return the operators at some shrinkage toward independence."""
-        graph = self.plan.graph
+        graph, values = self.plan.graph, self.values(shrinkage)
         nodes = []
-        for node, edge, core in zip(self.plan.nodes, self.edges, self.cores, strict=True):
-            array = core / self._total(self._shrunk(shrinkage)) if edge is None else core * edge.factors(shrinkage)
+        start = 0
+        for node, core in zip(self.plan.nodes, self.cores, strict=True):
+            leaf = node.observed is not None
+            size = core.size + (node.rank if leaf else 0)
+            array = values[start : start + size]
+            array = array.reshape(node.rank, -1).T[:-1] if leaf else array.reshape(core.shape)
             columns = (graph.column(node.observed),) if node.observed is not None else ()
             nodes.append(NodeOperator.from_dense(array, columns, node.children))
+            start += size
         return TreeOperators(tuple(nodes), Columns.of(graph).states)
 
     @property
@@ -125,30 +158,16 @@ class SpectralFit:
         return self.plan.derived(_walker)
 
     def values(self, shrinkage: float) -> Floats:
-        """Return the values of `operators` at some shrinkage, as normalised scoring takes them."""
-        values = self._shrunk(shrinkage)
-        values[: self.cores[0].size] /= self._total(values)
-        return values
-
-    def scored(self, shrinkage: float, floor: Floor, codes: Codes) -> ChainRuleScores:
-        """Return the log probability of rows of codes at some shrinkage and floor, and what was clipped."""
-        return self.walker.log_prob(self.values(shrinkage), floor, codes)
-
-    def _shrunk(self, shrinkage: float) -> Floats:
-        values, place, squares, damping = self._unshrunk
-        return values * _factors(squares, damping, shrinkage)[place]
-
-    def _total(self, values: Floats) -> float:
-        """Return the sum of the learned operators, or 1 where that is nothing to divide by."""
+        """Return the values of all operators at some shrinkage, as normalised scoring takes them."""
+        values, places, squares, damping = self._unshrunk
+        values = values * _factors(squares, damping, shrinkage)[places]
         total = 1.0 if self.sums_to_one else self.walker.total(values)
-        return total if total > 0 else 1.0
+        values[: self.cores[0].size] /= total if total > 0 else 1.0
+        return values
 
     @cached_property
     def _unshrunk(self) -> tuple[Floats, Integers, Floats, Floats]:
-        """The values of all operators without shrinkage, and the place of each on the bonds.
-
-        And of all bonds: squared singular values, and what a unit of shrinkage adds to each.
-        """
+        """The values of all operators without shrinkage, the place of each on the bonds, and what shrinks those."""
         values, places = [], []
         start = 0
         for node, core in zip(self.plan.nodes, self.cores, strict=True):
@@ -161,12 +180,9 @@ class SpectralFit:
                 values.append(np.vstack([core, core.sum(axis=0)]).T.ravel())
                 places.append(np.repeat(bond, len(core) + 1))
             start += node.rank
-        return (
-            np.concatenate(values),
-            np.concatenate(places),
-            np.concatenate([np.ones(1) if edge is None else edge.squares for edge in self.edges]),
-            np.concatenate([np.zeros(1) if edge is None else edge.damping for edge in self.edges]),
-        )
+        bonds = [(np.ones(1), np.zeros(1)) if edge is None else (edge.squares, edge.damping) for edge in self.edges]
+        squares, damping = map(np.concatenate, zip(*bonds, strict=True))
+        return np.concatenate(values), np.concatenate(places), squares, damping
 
 
 def _walker(plan: ViewPlan) -> ChainRule:
@@ -242,3 +258,98 @@ def exact_marginals(source: MomentSource, graph: LatentGraph) -> tuple[Floats, .
     """Return the distribution of each column as a source knows it."""
     tables = (np.maximum(joint_of(source, [name]), 0.0) for name in graph.observed)
     return tuple(table / table.sum() for table in tables)
+
+
+@dataclass(frozen=True, eq=False)
+class SpectralModel(Model):
+    """Learned operators, and the distribution that is made of them cell by cell.
+
+    See `eigentree.inference.operators.normalised_scoring`.
+
+    Scores, samples without evidence, tables and predictions are of this one distribution: `joint` is the score of
+    all configurations of some columns, the others missing, and `conditional` and `predict` are ratios of scores.
+    Where nothing was clipped the sum of a joint over a column is the joint of the others; where something was, rows
+    with other missing cells have a slightly different distribution. Samples given known cells go cell by cell, each
+    from its `predict` given those known and those sampled before.
+
+    Attributes
+    ----------
+    fit : SpectralFit
+    shrinkage : float
+    floor : float
+        The share of its column's own distribution that each cell has at least.
+    marginals : tuple of array, shape (states,)
+        The distribution of each column by itself.
+    """
+
+    fit: SpectralFit
+    shrinkage: float
+    floor: float
+    marginals: tuple[Floats, ...]
+
+    replaced: ClassVar[str] = "have probability zero, and the score -inf; fit with a floor above 0"
+
+    @classmethod
+    def of(cls, fit: SpectralFit, shrinkage: float, floor: float, marginals: tuple[Floats, ...]) -> SpectralModel:
+        """Return the model of a fit at some shrinkage and floor."""
+        return cls(fit.plan.graph, fit.operators(shrinkage), fit, shrinkage, floor, marginals)
+
+    @cached_property
+    def _known(self) -> tuple[Floats, Floor]:
+        return self.fit.values(self.shrinkage), floor_of(self.floor, self.marginals)
+
+    @our_arithmetic
+    def score(self, codes: Codes) -> tuple[Floats, int]:
+        """Return the log probability of rows of codes, and how many are impossible, for want of a floor."""
+        log_prob = self.scored(codes).log_prob
+        return log_prob, int(np.isneginf(log_prob).sum())
+
+    def scored(self, codes: Codes) -> ChainRuleScores:
+        """Return the log probability of rows of codes, and what was clipped on the way."""
+        return self.fit.walker.log_prob(*self._known, codes)
+
+    def distributions(self, codes: Codes, columns: Sequence[int]) -> list[tuple[Floats, Booleans]]:
+        """Return each wanted column's distribution in each row, given its other cells, and where it is lost."""
+        found = []
+        for column in columns:
+            trial = codes.copy(order="F")
+            log_table = np.empty((len(codes), self.columns.states[column]))
+            for state in range(log_table.shape[1]):
+                trial[:, column] = state
+                log_table[:, state], _ = self.score(trial)
+            peak = log_table.max(axis=1, keepdims=True)
+            lost = np.isneginf(peak[:, 0])
+            peak[lost] = 0.0
+            table = np.exp(log_table - peak)
+            table[lost] = self.marginals[column]
+            found.append((table / table.sum(axis=1, keepdims=True), lost))
+        return found
+
+    def _fill_modes(self, codes: Codes) -> int:
+        """Put the most probable state into each missing cell; return for how many that was undefined."""
+        missing = codes == np.asarray(self.columns.states)
+        known = codes.copy(order="F")
+        undefined = 0
+        for column in np.flatnonzero(missing.any(axis=0)).tolist():
+            # Each state of each missing cell is a score of its own, so only rows that need one are scored.
+            lacking = np.flatnonzero(missing[:, column])
+            ((table, lost),) = self.distributions(np.asfortranarray(known[lacking]), [column])
+            codes[lacking, column] = table.argmax(axis=1)
+            undefined += int(lost.sum())
+        return undefined
+
+    def _fill_draws(self, codes: Codes, random: np.random.Generator) -> int:
+        """Sample each missing cell given those known and sampled before; return for how many that was undefined."""
+        if (codes == np.asarray(self.columns.states)).all():
+            self.fit.walker.log_prob(*self._known, codes, random)
+            return 0
+        undefined = 0
+        for column in self.fit.walker.order:
+            lacking = np.flatnonzero(codes[:, column] == self.columns.states[column])
+            if len(lacking):
+                ((table, lost),) = self.distributions(np.asfortranarray(codes[lacking]), [column])
+                chosen = np.empty(len(lacking), np.int64)
+                choose(table.cumsum(axis=1), np.arange(len(lacking)), random.random(len(lacking)), chosen)
+                codes[lacking, column] = chosen
+                undefined += int(lost.sum())
+        return undefined

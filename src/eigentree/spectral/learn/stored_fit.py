@@ -8,42 +8,87 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from eigentree.counting.holdout_sample import EVERY_HASH, SAMPLE_ROWS, RowSample
+from eigentree.counting.statistics import Statistics, read_statistics, statistics_content
+from eigentree.counting.window_counts import SequenceStatistics, sample_width
+from eigentree.data.tables.columns import columns_content, columns_of
+from eigentree.data.tables.weights import MOST_WEIGHT
 from eigentree.errors import FileError
 from eigentree.io.documents import Section, number, plain, whole
+from eigentree.planning.channel_blocks import ChannelBlocks
+from eigentree.planning.window_plan import Cell, WindowBond, WindowPlan
 from eigentree.spectral.learn.diagnostics import Clipping, SpectralReport
-from eigentree.spectral.learn.spectral_fit import LearnedEdge, SpectralFit
-from eigentree.spectral.learn.spectral_model import SpectralModel
+from eigentree.spectral.learn.spectral_fit import LearnedEdge, SpectralFit, SpectralModel
+from eigentree.spectral.sequences.sequence_model import SpectralSequenceModel
+from eigentree.spectral.sequences.window_operators import WindowFit
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from eigentree.arrays import Floats
+    from eigentree.counting.counts import Counts
     from eigentree.io.stores import Reader, Writer
     from eigentree.planning.view_plan import PlanNode, ViewPlan
+    from eigentree.planning.window_plan import Group
 
-__all__ = ["model_content", "read_model", "read_report", "report_content"]
+__all__ = [
+    "model_content",
+    "read_model",
+    "read_report",
+    "read_sequence_model",
+    "read_sequence_statistics",
+    "report_content",
+    "sequence_model_content",
+    "sequence_statistics_content",
+]
 
 
 def model_content(writer: Writer, model: SpectralModel) -> dict[str, Any]:
     """Return the document of a model on a plan, after putting its arrays into the file."""
-    writer.flat("marginals", model.marginals)
-    return {
-        "shrinkage": plain(model.shrinkage, "the shrinkage"),
-        "floor": plain(model.floor, "the floor"),
-        "fit": _fit_content(writer.within("fit"), model.fit),
-    }
+    return _settings_content(writer, model) | {"fit": _fit_content(writer.within("fit"), model.fit)}
 
 
 def read_model(reader: Reader, content: Any, plan: ViewPlan) -> SpectralModel:
     """Return the model of a document and the arrays of the file."""
     entry = Section(content, "a spectral model", ("shrinkage", "floor", "fit"))
+    settings = _settings(reader, entry, [plan.graph.states[name] for name in plan.graph.observed])
+    return SpectralModel.of(_read_fit(reader.within("fit"), entry["fit"], plan), *settings)
+
+
+def _settings_content(writer: Writer, model: SpectralModel | SpectralSequenceModel) -> dict[str, Any]:
+    """Return the document of a shrinkage and a floor, after putting the marginals into the file."""
+    writer.flat("marginals", model.marginals)
+    return {"shrinkage": plain(model.shrinkage, "the shrinkage"), "floor": plain(model.floor, "the floor")}
+
+
+def _settings(reader: Reader, entry: Section, states: Sequence[int]) -> tuple[float, float, tuple[Floats, ...]]:
+    """Return shrinkage, floor and marginals."""
     shrinkage, floor = entry.number("shrinkage"), entry.number("floor")
     if not shrinkage >= 0 or not 0 <= floor <= 1:
         raise FileError("the shrinkage or the floor of a model is out of range")
-    graph = plan.graph
-    marginals = reader.flat("marginals", [(graph.states[name],) for name in graph.observed])
+    marginals = reader.flat("marginals", [(size,) for size in states])
     if any((table < 0).any() or not table.any() for table in marginals):
         raise FileError("the marginals of a model are no distributions")
-    return SpectralModel.of(_read_fit(reader.within("fit"), entry["fit"], plan), shrinkage, floor, tuple(marginals))
+    return shrinkage, floor, tuple(marginals)
+
+
+def _spectra_content(writer: Writer, edges: Sequence[LearnedEdge]) -> dict[str, Any]:
+    """Return the document of what shrinkage needs of edges, after putting it into the file."""
+    writer.flat("singular_values", [edge.singular_values for edge in edges])
+    writer.flat("damping", [edge.damping for edge in edges])
+    return {"singular_values": [len(edge.singular_values) for edge in edges]}
+
+
+def _spectra(reader: Reader, entry: Section, ranks: Sequence[int], most: int) -> tuple[list[Floats], list[Floats]]:
+    """Return the singular values of each edge, at most so many, and their damping."""
+    counts = entry.wholes("singular_values", 1, most)
+    if len(counts) != len(ranks):
+        raise FileError("there are not singular values for each edge")
+    sizes = reader.flat("singular_values", [(count,) for count in counts])
+    damping = reader.flat("damping", [(rank,) for rank in ranks])
+    if any((part < 0).any() for part in (*sizes, *damping)):
+        raise FileError("singular values or their damping are negative")
+    return sizes, damping
 
 
 def _fit_content(writer: Writer, fit: SpectralFit) -> dict[str, Any]:
@@ -51,12 +96,10 @@ def _fit_content(writer: Writer, fit: SpectralFit) -> dict[str, Any]:
     writer.flat("cores", fit.cores)
     writer.flat("projections", [edge.projection for edge in edges])
     writer.flat("solves", [solve for edge in edges for solve in edge.solves])
-    writer.flat("singular_values", [edge.singular_values for edge in edges])
-    writer.flat("damping", [edge.damping for edge in edges])
     writer.array("noise", np.array([edge.noise for edge in edges], np.float64))
     return {
         "sums_to_one": fit.sums_to_one,
-        "singular_values": [len(edge.singular_values) for edge in edges],
+        **_spectra_content(writer, edges),
         "apart": None if fit.apart is None else _fit_content(writer.within("apart"), fit.apart),
     }
 
@@ -65,20 +108,22 @@ def _read_fit(reader: Reader, content: Any, plan: ViewPlan, together: bool = Tru
     entry = Section(content, "a spectral fit", ("sums_to_one", "singular_values", "apart"))
     scaled = entry.flag("sums_to_one")
     own = [node for node in plan.nodes if node.parent >= 0]
-    views = _Views(plan, scaled)
-    counts = entry.wholes("singular_values", 1, max((node.states for node in own), default=1) + 1)
-    if len(counts) != len(own):
-        raise FileError("there are not singular values for each edge")
-    cores = reader.flat("cores", [_core_shape(plan, node) for node in plan.nodes])
-    projections = reader.flat("projections", [(views.size(node, node.inside), node.rank) for node in own])
-    solves = iter(
-        reader.flat("solves", [(views.size(node, group), node.rank) for node in own for group in node.outside])
-    )
-    sizes = reader.flat("singular_values", [(count,) for count in counts])
-    damping = reader.flat("damping", [(node.rank,) for node in own])
+    states, widths = plan.graph.states, {node.observed: node.generic_rank for node in plan.nodes}
+
+    def shape(node: PlanNode, view: Sequence[str]) -> tuple[int, int]:
+        """Return the shape of a view's features: joint states at leaves and without scaling, products elsewhere."""
+        products = scaled and node.observed is None
+        return math.prod(widths[name] if products else states[name] for name in view), node.rank
+
+    most = max((node.states for node in own), default=1) + 1
+    sizes, damping = _spectra(reader, entry, [node.rank for node in own], most)
+    held = [[states[node.observed]] if node.observed is not None else [] for node in plan.nodes]
+    below = [[plan.nodes[child].rank for child in node.children] for node in plan.nodes]
+    shapes = [(*a, *b, node.rank) for a, b, node in zip(held, below, plan.nodes, strict=True)]
+    cores = reader.flat("cores", shapes)
+    projections = reader.flat("projections", [shape(node, node.inside) for node in own])
+    solves = iter(reader.flat("solves", [shape(node, group) for node in own for group in node.outside]))
     noise = reader.floats("noise", len(own)).tolist()
-    if any((part < 0).any() for part in (*sizes, *damping)):
-        raise FileError("singular values are not negative")
     edges: list[LearnedEdge | None] = [None]
     for k, node in enumerate(own):
         parts = tuple(next(solves) for _ in node.outside)
@@ -89,26 +134,6 @@ def _read_fit(reader: Reader, content: Any, plan: ViewPlan, together: bool = Tru
             raise FileError("a fit has no hubs to be taken apart")
         apart = _read_fit(reader.within("apart"), entry["apart"], plan, together=False)
     return SpectralFit(plan, tuple(edges), tuple(cores), scaled, apart)
-
-
-def _core_shape(plan: ViewPlan, node: PlanNode) -> tuple[int, ...]:
-    own = [plan.graph.states[node.observed]] if node.observed is not None else []
-    return (*own, *(plan.nodes[child].rank for child in node.children), node.rank)
-
-
-class _Views:
-    """How many features views have: joint states at leaves and without scaling, products of features elsewhere."""
-
-    def __init__(self, plan: ViewPlan, scaled: bool) -> None:
-        self.states = plan.graph.states
-        self.scaled = scaled
-        self.features = {node.observed: node.generic_rank for node in plan.nodes}
-
-    def size(self, node: PlanNode, view: Sequence[str]) -> int:
-        """Return the number of features of a view of the edge above a node."""
-        if self.scaled and node.observed is None:
-            return math.prod(self.features[name] for name in view)
-        return math.prod(self.states[name] for name in view)
 
 
 def report_content(report: SpectralReport) -> dict[str, Any]:
@@ -150,3 +175,175 @@ def _at_least_0(content: Any, what: str) -> float:
     if not found >= 0:
         raise FileError(f"{what} is a number of at least 0")
     return found
+
+
+COUNTED = ("windows", "firsts", "cells")
+
+MOST_LAG = 1000
+"""How far a cell of a window may be from its step."""
+
+
+def sequence_statistics_content(writer: Writer, statistics: SequenceStatistics) -> dict[str, Any]:
+    """Return the document of statistics, after putting their arrays into the file."""
+    sample = statistics.sample
+    writer.array("sample_hashes", sample.hashes)
+    writer.array("sample_codes", sample.codes)
+    writer.array("sample_weights", sample.weights)
+    return {
+        "columns": columns_content(statistics.columns),
+        "plan": _plan_content(statistics.plan),
+        **{name: _counts_content(writer, name, getattr(statistics, name)) for name in COUNTED},
+        "sample": len(sample.hashes),
+        "known_to": sample.known_to,
+    }
+
+
+def read_sequence_statistics(reader: Reader, content: Any) -> SequenceStatistics:
+    """Return the statistics of a document and the arrays of the file."""
+    entry = Section(content, "statistics", ("columns", "plan", *COUNTED, "sample", "known_to"))
+    columns = columns_of(entry["columns"])
+    plan = _read_plan(entry["plan"])
+    if plan.blocks.states != columns.states:
+        raise FileError("the plan is of other channels than the statistics")
+    empty = SequenceStatistics.empty(plan, columns)
+    found = {name: _read_counts(reader, entry, name, getattr(empty, name)) for name in COUNTED}
+    return SequenceStatistics(columns, plan, **found, sample=_read_sample(reader, entry, plan))
+
+
+def _counts_content(writer: Writer, name: str, counts: Counts) -> dict[str, Any]:
+    alone = Statistics(counts, RowSample.unknown(len(counts.columns.names)))
+    return statistics_content(writer.within(name), alone)
+
+
+def _read_counts(reader: Reader, entry: Section, name: str, empty: Counts) -> Counts:
+    counts = read_statistics(reader.within(name), entry[name]).counts
+    if counts.columns != empty.columns or counts.groups != empty.groups:
+        raise FileError(f"the counts of {name} are of other cells than the plan needs")
+    if not counts.rows <= MOST_WEIGHT:
+        raise FileError(f"the counts of {name} are of more windows than can be counted")
+    return counts
+
+
+def _read_sample(reader: Reader, entry: Section, plan: WindowPlan) -> RowSample:
+    size = entry.whole("sample", 0, SAMPLE_ROWS)
+    known_to = entry.whole("known_to", -1, EVERY_HASH)
+    outside = np.array(plan.blocks.patterns)
+    hashes = reader.array("sample_hashes", ("U64",), size)
+    kind = f"U{8 * np.min_scalar_type(int(outside.max())).itemsize}" if size else "U8"
+    codes = reader.array("sample_codes", (kind,), size, sample_width(plan))
+    weights = reader.array("sample_weights", ("I64", "F64"), size)
+    if not (hashes[1:] > hashes[:-1]).all() or (size and int(hashes[-1]) > known_to):
+        raise FileError("the hashes of the sample are not in order")
+    steps = codes.reshape(size, -1, len(outside))
+    there = steps != outside
+    # The steps of a piece follow each other, and all blocks are there or none.
+    whole_steps = bool((there.all(axis=2) == there.any(axis=2)).all()) and bool((steps <= outside).all())
+    changes = np.diff(there[:, :, 0].astype(np.int8), axis=1, prepend=0, append=0)
+    if not whole_steps or ((changes == 1).sum(axis=1) != 1).any():
+        raise FileError("the sample holds pieces that no sequence can have")
+    if not (np.isfinite(weights) & (weights > 0)).all():
+        raise FileError("the sample holds weights that no sequence can have")
+    return RowSample(hashes, codes, weights, known_to)
+
+
+def _plan_content(plan: WindowPlan) -> dict[str, Any]:
+    return {
+        "states": list(plan.blocks.states),
+        "blocks": list(plan.blocks.sizes),
+        "leaf_ranks": list(plan.leaf_ranks),
+        "bonds": [
+            {"rank": bond.rank, "inside": _groups_content(bond.inside), "outside": _groups_content(bond.outside)}
+            for bond in plan.bonds
+        ],
+    }
+
+
+def _groups_content(groups: tuple[Group, ...]) -> list[list[list[int]]]:
+    return [[list(cell) for cell in group] for group in groups]
+
+
+def _read_plan(content: Any) -> WindowPlan:
+    entry = Section(content, "a plan of windows", ("states", "blocks", "leaf_ranks", "bonds"))
+    blocks = ChannelBlocks(entry.wholes("states", 1), entry.wholes("blocks", 1))
+    if sum(blocks.sizes) != len(blocks.states) or not blocks.sizes:
+        raise FileError("the blocks of a plan do not hold each channel once")
+    ranks = entry.wholes("leaf_ranks", 1)
+    bonds = [Section(each, "a bond", ("rank", "inside", "outside")) for each in entry.items("bonds")]
+    fit = len(ranks) == len(bonds) == len(blocks.sizes)
+    if not fit or any(rank > size for rank, size in zip(ranks, blocks.symbols, strict=True)):
+        raise FileError("a plan has one bond per block, and no more features of a block than symbols")
+    made = []
+    for channel, bond in enumerate(bonds):
+        here = Cell(0, channel)
+        inside, outside = _read_groups(bond, "inside", len(bonds)), _read_groups(bond, "outside", len(bonds))
+        if any(group[0] < here for group in inside) or any(group[-1] >= here for group in outside):
+            raise FileError("the cells of a bond are not on their sides of it")
+        made.append(WindowBond(bond.whole("rank", 1), inside, outside))
+    return WindowPlan(blocks, ranks, tuple(made))
+
+
+def _read_groups(bond: Section, name: str, blocks: int) -> tuple[Group, ...]:
+    groups = []
+    for group in bond.items(name):
+        pairs: list[Any] = group if type(group) is list else []
+        if not pairs or not all(type(pair) is list and len(pair) == 2 for pair in pairs):
+            raise FileError("a group of cells is a list of pairs of a lag and a block")
+        cells = [
+            Cell(whole(lag, "a lag", -MOST_LAG, MOST_LAG), whole(block, "a block", 0, blocks - 1))
+            for lag, block in pairs
+        ]
+        if sorted(set(cells)) != cells:
+            raise FileError("a group of cells has each once, in order")
+        groups.append(tuple(cells))
+    if not groups or len(set(groups)) != len(groups):
+        raise FileError("groups of cells are at least one, and each is there once")
+    return tuple(groups)
+
+
+def sequence_model_content(writer: Writer, model: SpectralSequenceModel) -> dict[str, Any]:
+    """Return the document of a model on a plan, after putting its arrays into the file.
+
+    Of each edge there is what shrinkage needs; what it was learned through follows from the statistics.
+    """
+    fit = model.fit
+    edges = [*fit.leaves, *fit.edges]
+    writer.flat("leaf_cores", fit.leaf_cores)
+    writer.flat("cores", fit.cores)
+    writer.array("start", fit.start)
+    writer.array("low", fit.low)
+    writer.array("high", fit.high)
+    return {
+        **_settings_content(writer, model),
+        "start_noise": plain(fit.start_noise, "the noise of the start"),
+        "noise": [plain(edge.noise, "the noise of an edge") for edge in edges],
+        **_spectra_content(writer, edges),
+    }
+
+
+def read_sequence_model(reader: Reader, content: Any, plan: WindowPlan) -> SpectralSequenceModel:
+    """Return the model of a document and the arrays of the file."""
+    entry = Section(content, "a model", ("shrinkage", "floor", "start_noise", "noise", "singular_values"))
+    settings = _settings(reader, entry, plan.states)
+    noise = _at_least_0(entry["start_noise"], "the noise of the start")
+    ranks = [bond.rank for bond in plan.bonds]
+    all_ranks = [*plan.leaf_ranks, *ranks]
+    values, damping = _spectra(reader, entry, all_ranks, max(all_ranks) + 1)
+    noises = [number(each, "the noise of an edge") for each in entry.items("noise")]
+    if len(noises) != len(all_ranks):
+        raise FileError("there is not the noise of each edge")
+    edges = [
+        LearnedEdge(np.zeros((0, len(d))), (), v, d, n) for v, d, n in zip(values, damping, noises, strict=True)
+    ]
+    after = [*ranks[1:], ranks[0]]
+    fit = WindowFit(
+        plan,
+        tuple(edges[: len(ranks)]),
+        tuple(reader.flat("leaf_cores", list(zip(plan.states, plan.leaf_ranks, strict=True)))),
+        tuple(edges[len(ranks) :]),
+        tuple(reader.flat("cores", list(zip(plan.leaf_ranks, after, ranks, strict=True)))),
+        reader.floats("start", ranks[0]),
+        noise,
+        reader.floats("low", len(ranks), max(ranks)),
+        reader.floats("high", len(ranks), max(ranks)),
+    )
+    return SpectralSequenceModel(fit, *settings)

@@ -226,16 +226,8 @@ def jointly_diagonal(family: Floats) -> tuple[Floats, float] | None:
     least squares of what stands beside the diagonals has, to first order, a solution for each pair of vectors.
     None where there is no such basis.
 
-    Parameters
-    ----------
-    family : array, shape (matrices, size, size)
-
-    Returns
-    -------
-    vectors : array, shape (size, size)
-        One column each, of length 1.
-    residual : float
-        What is left beside the diagonals, relative to the family less its multiples of the identity.
+    The family has the shape (matrices, size, size). Returned are the vectors, one column of length 1 each, and
+    what is left beside the diagonals, relative to the family less its multiples of the identity.
     """
     size = family.shape[-1]
     if not len(family) or not np.isfinite(family).all():

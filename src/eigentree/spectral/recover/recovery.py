@@ -13,7 +13,7 @@ import math
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -23,12 +23,11 @@ from eigentree.inference.networks.network import LatentNetwork
 from eigentree.inference.tensors.named_tables import learnable_tables, marginal, table_axes
 from eigentree.inference.threads import one_thread
 from eigentree.spectral.recover.gauges import Gauges, at_bonds, at_nodes
-from eigentree.spectral.recover.heuristic_emissions import guessed_emissions
 from eigentree.spectral.recover.separations import Leg, separations
 from eigentree.spectral.recover.state_labels import labelled, weight_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from eigentree.arrays import Floats
     from eigentree.graphs.graph import LatentGraph
@@ -36,7 +35,7 @@ if TYPE_CHECKING:
     from eigentree.spectral.learn.spectral_fit import SpectralFit
     from eigentree.spectral.recover.gauges import IdentifiedStates, Meeting
 
-__all__ = ["Recovery", "copied", "recovered"]
+__all__ = ["Recovery", "copied", "guessed_emissions", "recovered"]
 
 T = TypeVar("T")
 
@@ -99,11 +98,7 @@ class Recovery:
 def recovered(fit: SpectralFit, shrinkage: float = 0.0) -> Recovery:
     """Return the tables that follow from a spectral fit.
 
-    Parameters
-    ----------
-    fit : SpectralFit
-    shrinkage : float
-        Toward independent columns, before the states are identified.
+    The shrinkage is toward independent columns, before the states are identified.
     """
     with one_thread():
         return _Recovering(fit, shrinkage).recovery()
@@ -136,6 +131,7 @@ class _Recovering:
                 best[name] = min(states.residual, best.get(name, math.inf))
         self.quality = {name: best[name] for name in self.graph.hidden if name in best}
         self.copies = self.graph.derived(copied, frozenset(self.quality))
+        self._meetings: dict[Any, dict[str, list[Meeting]]] = {}
 
     def recovery(self) -> Recovery:
         """Return what was found."""
@@ -225,10 +221,13 @@ class _Recovering:
             best = min(within, key=lambda states: (states.separation.states, states.residual))
             shares = np.maximum(best.shares, 0.0).reshape(best.separation.sizes)
             return marginal(shares, best.separation.names, axes)
-        for meetings in self._meetings():
-            fitting = [meeting for meeting in meetings.get(axes[0], ()) if set(axes) <= set(meeting.sizes)]
-            fitting.sort(key=lambda meeting: (math.prod(meeting.sizes.values()), meeting.residual))
-            for meeting in fitting:
+        # Of nodes only where bonds do not suffice.
+        for meetings in (at_bonds, at_nodes):
+            if meetings not in self._meetings:
+                found = meetings(self.plan, self.sets)
+                self._meetings[meetings] = _by_name((tuple(meeting.sizes), meeting) for meeting in found)
+            fitting = [m for m in self._meetings[meetings].get(axes[0], ()) if set(axes) <= set(m.sizes)]
+            for meeting in sorted(fitting, key=lambda m: (math.prod(m.sizes.values()), m.residual)):
                 joint = meeting.joint(self.gauges)
                 if joint is not None:
                     return marginal(joint, tuple(meeting.sizes), axes)
@@ -237,19 +236,6 @@ class _Recovering:
     @cached_property
     def _by_set(self) -> dict[str, list[IdentifiedStates]]:
         return _by_name((states.separation.names, states) for states in self.sets)
-
-    def _meetings(self) -> Iterator[dict[str, list[Meeting]]]:
-        """Yield joint distributions by name: of bonds, and where these do not suffice, of nodes."""
-        yield self._at_bonds
-        yield self._at_nodes
-
-    @cached_property
-    def _at_bonds(self) -> dict[str, list[Meeting]]:
-        return _by_name((tuple(meeting.sizes), meeting) for meeting in at_bonds(self.plan, self.sets))
-
-    @cached_property
-    def _at_nodes(self) -> dict[str, list[Meeting]]:
-        return _by_name((tuple(meeting.sizes), meeting) for meeting in at_nodes(self.plan, self.sets))
 
 
 def _by_name(items: Iterable[tuple[tuple[str, ...], T]]) -> dict[str, list[T]]:
@@ -278,11 +264,7 @@ def copied(graph: LatentGraph, known: frozenset[str]) -> dict[str, str]:
     parents of one observed variable, and beside it have one known neighbour each, like the first step of a
     factorial HMM.
 
-    Parameters
-    ----------
-    graph : LatentGraph
-    known : frozenset of str
-        Hidden variables whose states are known.
+    `known` are hidden variables whose states are known.
 
     Examples
     --------
@@ -318,3 +300,76 @@ def _copied_together(
     distinct = len(set(copies.values())) == len(group) and known.isdisjoint(group)
     fits = all(graph.states[original] <= graph.states[member] for member, original in copies.items())
     return copies if distinct and fits else {}
+
+
+SPREAD = 0.7
+"""How far a state goes on its way from the column's own distribution to where a probability would be zero."""
+
+ROUNDS = 20
+"""Most iterations of clustering."""
+
+RAREST = 1e-9
+"""A state of a column with less probability has no features."""
+
+NO_SPAN = 1e-9
+"""Directions that are shorter than this part of the longest are rounding."""
+
+
+def guessed_emissions(gauges: Gauges, known: Collection[str]) -> dict[TableKey, Floats]:
+    """Return guesses of P(x | parents) for leaves whose parents are hidden and not known, on a directed graph.
+
+    Of several leaves below the same parents, only the clearest gets one: the order of states is anybody's guess,
+    and two guesses would not agree.
+    """
+    plan, graph = gauges.fit.plan, gauges.fit.plan.graph
+    clearest: dict[tuple[str, ...], tuple[float, TableKey, Floats]] = {}
+    for bond, (node, edge) in enumerate(zip(plan.nodes, gauges.fit.edges, strict=True)):
+        if node.observed is None or edge is None:
+            continue
+        parents = graph.parents(node.observed)
+        if not parents or not set(parents) <= set(graph.hidden) or not set(parents).isdisjoint(known):
+            continue
+        sizes = [graph.states[name] for name in parents]
+        guess = _guess(gauges.cores[bond], gauges.alone(bond), math.prod(sizes))
+        if guess is None:
+            continue
+        clarity = float(edge.singular_values[: node.rank][-1]) / max(edge.noise, RAREST)
+        if parents not in clearest or clarity > clearest[parents][0]:
+            clearest[parents] = (clarity, (node.observed,), guess.reshape(*sizes, -1))
+    return {key: guess for _, key, guess in clearest.values()}
+
+
+def _guess(core: Floats, alone: Floats, count: int) -> Floats | None:
+    """Return as many distributions within the span of a leaf's core, shape (count, states), or None."""
+    if count > len(alone) or not np.isfinite(core).all() or not alone.min() > RAREST:
+        return None
+    roots = np.sqrt(alone)[:, None]
+    moves = (core - alone[:, None] * core.sum(axis=0)) / roots
+    directions, sizes, _ = np.linalg.svd(moves, full_matrices=False)
+    features = directions[:, sizes > NO_SPAN * max(1.0, sizes[0])] / roots
+    if not features.shape[1]:
+        return None
+    leanings = features @ _clustered(features, alone, count).T
+    lowest = leanings.min(axis=0)
+    far = np.divide(-SPREAD, lowest, out=np.zeros_like(lowest), where=lowest < 0)
+    guess: Floats = (alone[:, None] * (1 + leanings * far)).T
+    return np.asarray(guess / guess.sum(axis=1, keepdims=True))
+
+
+def _clustered(points: Floats, weights: Floats, count: int) -> Floats:
+    """Return the centres of weighted clusters, begun at points that lie far from each other."""
+    distances = (points**2).sum(axis=1)
+    chosen: list[int] = []
+    while len(chosen) < count:
+        chosen.append(int((weights * distances).argmax()))
+        distances = ((points[:, None] - points[chosen]) ** 2).sum(axis=2).min(axis=1)
+    centres = points[chosen]
+    for _ in range(ROUNDS):
+        nearest = ((points[:, None] - centres) ** 2).sum(axis=2).argmin(axis=1)
+        members = (nearest == np.arange(count)[:, None]) * weights
+        totals = members.sum(axis=1, keepdims=True)
+        moved = np.divide(members @ points, totals, out=centres.copy(), where=totals > 0)
+        if np.array_equal(moved, centres):
+            break
+        centres = moved
+    return centres

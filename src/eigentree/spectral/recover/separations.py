@@ -164,19 +164,8 @@ def _ends(plan: ViewPlan, bond: int) -> list[int]:
 def route(plan: ViewPlan, separation: Separation, clear: frozenset[int]) -> tuple[int, tuple[Crossing, ...]] | str:
     """Return how the states of a set can be identified, or why they cannot, in words.
 
-    Parameters
-    ----------
-    plan : ViewPlan
-    separation : Separation
-    clear : frozenset of int
-        The bonds all of whose dimensions stand clear of noise.
-
-    Returns
-    -------
-    reference : int
-        The bond on which they are.
-    crossings : tuple of Crossing
-        From there outward.
+    `clear` are the bonds all of whose dimensions stand clear of noise. Returned are the bond on which the
+    states are identified, and the crossings from there outward.
     """
     states = separation.states
     if states > MOST_STATES:

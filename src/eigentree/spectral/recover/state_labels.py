@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from eigentree.spectral.recover.separations import Leg
 
     Sets = dict[tuple[str, ...], IdentifiedStates]
+    GaugeSums = dict[tuple[str, Leg], tuple[Floats, float]]
 
 __all__ = ["labelled", "weight_of"]
 
@@ -53,47 +54,44 @@ def labelled(
     plan: ViewPlan, sets: Iterable[IdentifiedStates]
 ) -> tuple[tuple[IdentifiedStates, ...], tuple[IdentifiedStates, ...]]:
     """Return sets with their states in the order of their variables' states, the clearest first; and the others."""
-    labels = _StateLabels()
+    sums: GaugeSums = {}
     known: Sets = {}
     left: Sets = {}
     for states in sorted(sets, key=lambda states: states.residual):
-        found = labels.labelled(states, own_legs(plan, states.separation, states.legs))
+        found = _labelled_alone(sums, states, own_legs(plan, states.separation, states.legs))
         (left if found is None else known)[states.separation.names] = states if found is None else found
     if left:
         _label_by_neighbours(plan, known, left)
     return tuple(known.values()), tuple(left.values())
 
 
-class _StateLabels:
-    """The gauges of the states of each variable, so far: weighted sums over the sets that were labelled."""
+def _labelled_alone(
+    sums: GaugeSums, states: IdentifiedStates, own: Mapping[str, list[Leg]]
+) -> IdentifiedStates | None:
+    """Return the states of a set in the order of its variables' states, or None where some cannot be labelled.
 
-    def __init__(self) -> None:
-        self._sums: dict[tuple[str, Leg], tuple[Floats, float]] = {}
-
-    def labelled(self, states: IdentifiedStates, own: Mapping[str, list[Leg]]) -> IdentifiedStates | None:
-        """Return the states of a set in the order of its variables' states, or None where some cannot be labelled.
-
-        `own` has, for each variable of the set, the legs that depend on it alone.
-        """
-        names, sizes = states.separation.names, states.separation.sizes
-        if len(names) > 1 and not all(own[name] for name in names):
-            return None
-        parts = np.array(np.unravel_index(np.arange(states.separation.states), sizes))
-        columns, centres = [], []
-        for name, size in zip(names, sizes, strict=True):
-            known = [leg for leg in own[name] if (name, leg) in self._sums]
-            columns.append(np.vstack([states.legs[leg] for leg in known or own[name]]).T)
-            means = [total / weight for total, weight in (self._sums[name, leg] for leg in known)]
-            centres.append(np.vstack(means).T if known else _spread(columns[-1], size))
-        found = states.reordered(_assigned(columns, centres, parts).tolist())
-        weight = weight_of(states)
-        for name, size, part in zip(names, sizes, parts, strict=True):
-            for leg in own[name]:
-                gauge = found.legs[leg]
-                mean = np.stack([gauge[:, part == state].mean(axis=1) for state in range(size)], axis=1)
-                total, before = self._sums.get((name, leg), (np.zeros_like(mean), 0.0))
-                self._sums[name, leg] = total + weight * mean, before + weight
-        return found
+    `own` has, for each variable of the set, the legs that depend on it alone; `sums` the gauges of the states of
+    each variable so far, as weighted sums over the sets that were labelled, and goes on with this set.
+    """
+    names, sizes = states.separation.names, states.separation.sizes
+    if len(names) > 1 and not all(own[name] for name in names):
+        return None
+    parts = np.array(np.unravel_index(np.arange(states.separation.states), sizes))
+    columns, centres = [], []
+    for name, size in zip(names, sizes, strict=True):
+        known = [leg for leg in own[name] if (name, leg) in sums]
+        columns.append(np.vstack([states.legs[leg] for leg in known or own[name]]).T)
+        means = [total / weight for total, weight in (sums[name, leg] for leg in known)]
+        centres.append(np.vstack(means).T if known else _spread(columns[-1], size))
+    found = states.reordered(_assigned(columns, centres, parts).tolist())
+    weight = weight_of(states)
+    for name, size, part in zip(names, sizes, parts, strict=True):
+        for leg in own[name]:
+            gauge = found.legs[leg]
+            mean = np.stack([gauge[:, part == state].mean(axis=1) for state in range(size)], axis=1)
+            total, before = sums.get((name, leg), (np.zeros_like(mean), 0.0))
+            sums[name, leg] = total + weight * mean, before + weight
+    return found
 
 
 def _spread(columns: Floats, count: int) -> Floats:

@@ -11,8 +11,11 @@ import numpy as np
 
 from eigentree.core.sequences.operator_steps import smooth_sequences, walk_sequences
 from eigentree.core.trees.chain_rule import CLIPPED
+from eigentree.counting.holdout_sample import held_share
 from eigentree.counting.window_counts import batches_of_steps, read_only
 from eigentree.inference.operators.normalised_scoring import floor_of
+from eigentree.spectral.learn.shrinkage import FOLDS, LEAST_LOG, MANY_SAMPLES, chosen
+from eigentree.spectral.sequences.window_operators import cell_marginals, learn_windows, pseudo_windows
 from eigentree.validation import our_arithmetic
 
 if TYPE_CHECKING:
@@ -20,12 +23,14 @@ if TYPE_CHECKING:
 
     from eigentree.arrays import Booleans, Codes, Floats, Integers
     from eigentree.core.sequences.operator_steps import StepOperators
+    from eigentree.counting.window_counts import SequencePieces, SequenceStatistics
     from eigentree.data.sequences.sequence_codes import Sequences
     from eigentree.inference.operators.normalised_scoring import Floor
     from eigentree.planning.channel_blocks import ChannelBlocks
+    from eigentree.spectral.learn.shrinkage import HeldOutScore, Trials, Tried
     from eigentree.spectral.sequences.window_operators import WindowFit
 
-__all__ = ["SpectralSequenceModel", "StepScores"]
+__all__ = ["SpectralSequenceModel", "StepScores", "choose_windows"]
 
 
 class StepScores(NamedTuple):
@@ -243,12 +248,8 @@ class SpectralSequenceModel:
         The messages from either side of a cell are multiplied through the operators; what is negative is clipped as
         in scoring.
 
-        Parameters
-        ----------
-        sequences : Sequences
-        method : {"mode", "sample"}
-            By the most probable state of each, or by a sample of all missing cells of a sequence together.
-        random : Generator
+        "mode" fills in the most probable state of each, "sample" samples all missing cells of a sequence
+        together.
         """
         codes, starts = sequences.codes, sequences.starts
         made = codes.copy(order="F")
@@ -313,3 +314,58 @@ def _patterns(blocks: ChannelBlocks, sequences: Sequences, first: int, last: int
     """Return the patterns of some sequences, and where each starts among them."""
     begin, end = int(sequences.starts[first]), int(sequences.starts[last])
     return blocks.encoded(sequences.codes[begin:end]), sequences.starts[first : last + 1] - begin
+
+
+def choose_windows(
+    statistics: SequenceStatistics,
+    shrinkage: float | None = None,
+    floor: float | None = None,
+    scaled: bool | None = None,
+) -> tuple[SpectralSequenceModel, Tried]:
+    """Return the model of some statistics at the best shrinkage and floor, and what was tried.
+
+    As for tables (`chosen`), by the likelihood of held-out pieces. Whether counts are scaled to equal noise is
+    chosen with the shrinkage; with a given one they are.
+    """
+    sample = statistics.sample
+    options = (True, False) if scaled is None else (scaled,)
+
+    def trials(added: float) -> Trials:
+        share = held_share([sample])
+        steps = float(sample.weights @ np.diff(statistics.pieces(sample.codes).own, axis=1)[:, 0])
+        folds = 1 if share * steps * MANY_SAMPLES <= statistics.steps else FOLDS
+        ways: list[list[HeldOutScore]] = [[] for _ in options]
+        lengths, found = [np.zeros(0)], [np.zeros(0)]
+        for number in range(folds):
+            codes, weights = sample.fold(number, folds, share)
+            pieces = statistics.pieces(codes)
+            rest = statistics.without(pieces, weights)
+            if len(codes) and rest.windows.rows > 0 and rest.firsts.rows > 0:
+                marginals = cell_marginals(rest, added)
+                for way, option in zip(ways, options, strict=True):
+                    way.append(_trial(learn_windows(rest, added, marginals, option), marginals, pieces))
+                lengths.append(np.diff(pieces.own, axis=1)[:, 0])
+                found.append(weights)
+        every = np.concatenate(found)
+        return ways, every, float(every @ np.concatenate(lengths)) / float(every.sum()) if len(every) else 1.0
+
+    def model(way: int, shrinkage: float, floor: float, added: float, smoothing: float) -> SpectralSequenceModel:
+        fit = learn_windows(statistics, added, cell_marginals(statistics, added), options[way])
+        return SpectralSequenceModel(fit, shrinkage, floor, cell_marginals(statistics, smoothing))
+
+    held_out = trials if len(sample.hashes) else None
+    return chosen(statistics.steps, pseudo_windows(statistics.plan), held_out, model, shrinkage, floor)
+
+
+def _trial(fit: WindowFit, marginals: tuple[Floats, ...], pieces: SequencePieces) -> HeldOutScore:
+    def score(shrinkage: float, floor: float) -> Floats:
+        """Return the log probability of each held-out piece, given the steps before it that are known."""
+        scores = SpectralSequenceModel(fit, shrinkage, floor, marginals).scored(
+            pieces.codes, pieces.starts, pieces.begins, each=True
+        )
+        least = LEAST_LOG * pieces.codes.shape[1]
+        sums = np.concatenate([[0.0], np.cumsum(np.maximum(scores.each, least))])
+        first, last = (pieces.starts[:-1, None] + pieces.own).T
+        return np.asarray(sums[last] - sums[first])
+
+    return score

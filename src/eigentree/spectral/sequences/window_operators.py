@@ -134,15 +134,9 @@ def learn_windows(
 ) -> WindowFit:
     """Return the fit of one step to statistics, with some pseudo-windows added to every table.
 
-    Parameters
-    ----------
-    statistics : SequenceStatistics
-    added : float
-    marginals : sequence of array, shape (states,)
-        The distribution of each block over all steps.
-    scaled : bool
-        Whether symbols are scaled to equal noise of their counts. A rank that is too low for the data then keeps
-        what is surest, however rare; without scaling it keeps what is most frequent.
+    `marginals` are the distributions of blocks over all steps. With `scaled`, symbols are scaled to equal noise
+    of their counts: a rank that is too low for the data then keeps what is surest, however rare; without, what
+    is most frequent.
     """
     if not statistics.windows.rows > 0:
         return _nothing(statistics.plan, marginals)
@@ -219,7 +213,8 @@ class _StepLearning:
         own = self.place[Cell(0, channel)]
         near = [(own, self.place[cell]) for cell in self.plan.neighbours(channel)]
         others = [pair[1] for pair in near if self.windows.counts.find(pair).total > 0][:LEAF_VIEWS]
-        pairs = [self.windows.pair((own,), (other,))[None, None] for other in others]
+        size = self.plan.states[channel]
+        pairs = [self.windows.stacked([(own, other)]).reshape(1, 1, size, -1) for other in others]
         rank = self.plan.leaf_ranks[channel]
         bond = scaled_bond(pairs, rank, np.array([[[self.rows]]])) if self.scaled else unscaled_bond(pairs, rank)
         tables = [pair.sum(axis=axis)[0, 0] for pair in pairs for axis in (-1, -2)]
@@ -241,17 +236,8 @@ class _StepLearning:
 
     def _edge(self, bond: Bond, rank: int, variance: float) -> LearnedEdge:
         """Return a bond as an edge, given the variance of the product of a feature on either side."""
-        inside, outside = bond.projection.shape[-2], sum(solve.shape[-2] for solve in bond.solves)
-        damping = np.full(rank, variance * (inside - 1 + outside - len(bond.solves)) / self.rows)
-        damping[0] = 0.0
-        noise = math.sqrt(variance / self.rows) * (math.sqrt(inside) + math.sqrt(outside))
-        return LearnedEdge(
-            bond.projection[0, 0, :, :rank],
-            tuple(solve[0, 0, :, :rank] for solve in bond.solves),
-            bond.sizes[0, 0, : rank + 1],
-            damping,
-            noise,
-        )
+        parts = bond.projection[0, 0], [solve[0, 0] for solve in bond.solves], bond.sizes[0, 0]
+        return LearnedEdge.of(*parts, rank, self.rows, variance)
 
     def _bond(self, channel: int) -> Bond:
         """Return the bond before a channel, from the views on either side of it."""

@@ -7,16 +7,13 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from eigentree.markup.figures import Spectrum, spectra_figure
-from eigentree.markup.fit_report import FitReport
-from eigentree.spectral.learn.diagnostics import BondSpectrum, Clipping
+from eigentree.spectral.learn.diagnostics import BondSpectrum, Clipping, SpectraReport
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from eigentree.arrays import Floats
     from eigentree.counting.window_counts import SequenceStatistics
-    from eigentree.markup.html import Html
     from eigentree.planning.window_plan import Group
     from eigentree.spectral.sequences.sequence_model import SpectralSequenceModel
 
@@ -47,9 +44,19 @@ class StepBondReport(BondSpectrum):
     singular_values: Floats
     noise: float
 
+    @property
+    def label(self) -> str:
+        """The channel behind the bond."""
+        return f"before {self.channel}"
+
+    @property
+    def row(self) -> tuple[str, str]:
+        """The same, and how many views there are."""
+        return self.label, f"{len(self.inside)} after x {len(self.outside)} before"
+
 
 @dataclass(frozen=True, eq=False)
-class SequenceReport(FitReport):
+class SequenceReport(SpectraReport):
     """The report of a fit to sequences; scoring does not change it.
 
     Attributes
@@ -116,6 +123,10 @@ class SequenceReport(FitReport):
         )
 
     @property
+    def _bonds(self) -> tuple[StepBondReport, ...]:
+        return self.bonds
+
+    @property
     def warnings(self) -> tuple[str, ...]:
         """What a user should know: that there are only single cells, or less than an unshrunk fit needs."""
         if not self.windows > 0:
@@ -133,14 +144,6 @@ class SequenceReport(FitReport):
             )
         return ()
 
-    @property
-    def spectra(self) -> tuple[Spectrum, ...]:
-        """The singular values of each bond, as they are plotted."""
-        return tuple(
-            Spectrum(f"before {bond.channel}", tuple(map(float, bond.singular_values)), bond.rank, bond.noise)
-            for bond in self.bonds
-        )
-
     def facts(self) -> list[tuple[str, str]]:
         """Return what is known of the fit by name, in words."""
         return [
@@ -151,25 +154,3 @@ class SequenceReport(FitReport):
             ("shrinkage", f"{self.shrinkage:g}" + (", chosen by held-out pieces" if self.tried else "")),
             *self.clipping.facts("pieces of sequences"),
         ]
-
-    def figures(self) -> list[Html]:
-        """Return the singular values."""
-        return [spectra_figure(self.spectra)] if self.bonds else []
-
-    def __str__(self) -> str:
-        lines = [
-            f"{self.steps:,.0f} steps of {self.sequences:,.0f} sequences, {self.windows:,.0f} windows, "
-            f"shrinkage {self.shrinkage:g}",
-            f"floor {self.clipping.floor:.2g}; clipped: {self.clipping.share:.2%} of cells' distributions; "
-            f"{self.clipping.refused:.2%} of pieces have a refused cell",
-            f"  {'bond before':<24}{'rank':>6}{'smallest':>11}{'noise':>9}  views",
-        ]
-        for bond in self.bonds:
-            mark = " !" if bond.weak else ""
-            views = f"{len(bond.inside)} after x {len(bond.outside)} before"
-            lines.append(
-                f"  {bond.channel[:24]:<24}{bond.rank:>6}{bond.smallest:>11.3g}{bond.noise:>9.2g}  {views}{mark}"
-            )
-        if any(bond.weak for bond in self.bonds):
-            lines.append("! a direction that does not differ from noise")
-        return "\n".join(lines)

@@ -34,9 +34,6 @@ Scorer: TypeAlias = "Callable[[EvaluationData], Floats]"
 Learner: TypeAlias = "Callable[[EvaluationData], Scorer]"
 """What is fitted to rows or sequences, and returns what scores others."""
 
-STRENGTHS = 10.0 ** np.arange(-2, 3.5, 0.5)
-"""Pseudo-counts of the marginal distribution of a column, to choose from."""
-
 MOST_COMPARED = 20_000
 """Most rows or sequences on which models are compared."""
 
@@ -58,27 +55,12 @@ class Baseline(NamedTuple):
 
 @dataclass(frozen=True)
 class Likelihoods:
-    """How probable rows are.
+    """How probable `count` of the `given` rows or sequences are; `impossible` of them are so under the model.
 
-    Attributes
-    ----------
-    count, given : int
-        How many rows or sequences were scored, and how many were given.
-    mean, error : float
-        The mean log probability, and its standard error.
-    impossible : int
-        How many rows are impossible under the model.
-    baselines : tuple of Baseline
-        Those that have not seen the rows that they score: fitted to the training data, or cross-validated.
-    in_sample : tuple of Baseline
-        Those that were fitted to the very rows that they score, as the model may have been; empty where training
-        data were given, since then these rows are held out.
-    learned : int
-        How many rows each of `baselines` was fitted to.
-    held_out : bool
-        Whether training data were given.
-    absent : tuple of (str, str)
-        Baselines that could not be fitted, with the reason.
+    `baselines` have not seen the rows that they score: they were fitted to `learned` rows, of the training data
+    (`held_out`), or of the others in cross-validation. Those `in_sample` were fitted to the very rows that they
+    score, as the model may have been; there are none where training data were given. `absent` are baselines that
+    could not be fitted, with the reason.
     """
 
     count: int
@@ -250,15 +232,8 @@ def _marginal(counts: Floats) -> Floats:
 
 
 def _smoothed(counts: Floats, toward: Floats) -> Floats:
-    """Return the distribution of each row of counts, shrunk toward one by leave-one-out likelihood."""
-
-    def left_out(strength: float) -> float:
-        left = np.maximum(counts - 1, 0) + strength * toward
-        totals = np.maximum(counts.sum(axis=1, keepdims=True) - 1, 0) + strength
-        return float((counts * np.log(left / totals)).sum())
-
-    best = max(STRENGTHS.tolist(), key=left_out)
-    tables: Floats = (counts + best * toward) / (counts.sum(axis=1, keepdims=True) + best)
+    """Return the distribution of each row of counts, with one pseudo-count that is spread like another one."""
+    tables: Floats = (counts + toward) / (counts.sum(axis=1, keepdims=True) + 1)
     return tables
 
 

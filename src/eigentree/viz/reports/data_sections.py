@@ -7,17 +7,27 @@ from typing import TYPE_CHECKING
 
 from eigentree.markup.charts import Axis, Chart, Dots, Line, NumberTable, linear_axis
 from eigentree.markup.figures import chart_figure, note_list, numbers_table
-from eigentree.markup.html import Html, behind, decimals, element, facts_list, number, percent, table, with_error
+from eigentree.markup.html import (
+    Html,
+    bar,
+    behind,
+    decimals,
+    element,
+    facts_list,
+    number,
+    percent,
+    table,
+    with_error,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from eigentree.markup.charts import Mark
-    from eigentree.viz.reports.anomalies import Anomaly, UnexpectedCell
     from eigentree.viz.reports.baselines import Baseline, Likelihoods
     from eigentree.viz.reports.evaluation_data import EvaluationData
-    from eigentree.viz.reports.facts import Facts
-    from eigentree.viz.reports.masked_cells import CalibrationBin, MaskedAccuracy
+    from eigentree.viz.reports.masked_cells import Anomaly, CalibrationBin, MaskedAccuracy, UnexpectedCell
+    from eigentree.viz.reports.report import Facts
 
 __all__ = [
     "anomaly_section",
@@ -118,7 +128,7 @@ def masked_section(facts: Facts, found: MaskedAccuracy) -> list[Html | None]:
         [
             one.column,
             f"{one.cells:,}",
-            element("span", percent(one.accuracy), class_="p", style=f"--p:{100 * one.accuracy:.0f}%"),
+            bar(one.accuracy, percent(one.accuracy)),
             percent(one.usual),
             number(one.log_prob),
         ]

@@ -1,4 +1,4 @@
-"""The rows or sequences that a report evaluates a model on: codes, missing cells, unseen labels, masked cells."""
+"""What a report needs of any fitted model, and of the rows or sequences that it is evaluated on."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from scipy.special import softmax
 
 from eigentree.data.sequences.sequence_codes import Sequences
 from eigentree.data.sequences.steps import steps_of
@@ -16,7 +17,17 @@ from eigentree.data.tables.restore import row_labels
 from eigentree.data.tables.rows import Rows
 from eigentree.data.tables.table import table_of
 from eigentree.errors import DataError, ParameterError, quoted
-from eigentree.estimators.mixins.sequence_mixin import sequence_and_time
+from eigentree.estimators.classification.classifier import JunctionTreeClassifier
+from eigentree.estimators.dependencies import network_of
+from eigentree.estimators.em_hmm import EMHMM
+from eigentree.estimators.imputer import JunctionTreeImputer
+from eigentree.estimators.mixins.density_mixin import DensityMixin
+from eigentree.estimators.mixins.latent_mixin import LatentMixin
+from eigentree.estimators.mixins.sequence_mixin import SequenceMixin, sequence_and_time
+from eigentree.estimators.spectral_hmm import SpectralHMM
+from eigentree.graphs.structure_learning import mixed_tree
+from eigentree.inference.networks.network import LatentNetwork
+from eigentree.inference.sequences.hmm_chain import Chain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -24,12 +35,95 @@ if TYPE_CHECKING:
     from eigentree.arrays import Booleans, Codes, Floats, Integers
     from eigentree.data.tables.columns import Columns
     from eigentree.data.tables.table import Table
-    from eigentree.viz.reports.adapters import ModelAdapter
+    from eigentree.graphs.graph import LatentGraph
 
-__all__ = ["EvaluationData", "MaskedCells", "evaluation_data", "sampled"]
+__all__ = ["EvaluationData", "MaskedCells", "ModelAdapter", "adapter_of", "evaluation_data", "sampled"]
 
 MOST_SCORED = 2_000_000
 """Most steps that are scored to predict cells of sequences."""
+
+
+@dataclass(frozen=True, eq=False)
+class ModelAdapter:
+    """A model that is reported on.
+
+    `graph` is what is drawn: of a mixture of trees (`mixed` of them) one, of a model of sequences so many `steps`.
+    `network` has the tables of what is drawn, or of the mixture that it is part of; None where there are none.
+    """
+
+    model: Any
+    columns: Columns
+    graph: LatentGraph
+    network: LatentNetwork | None
+    mixed: int = 0
+    steps: int = 0
+
+    @property
+    def unit(self) -> str:
+        """What it is a model of: rows, or sequences."""
+        return "sequence" if self.steps else "row"
+
+    @property
+    def hidden(self) -> dict[str, int]:
+        """The hidden variables of what is drawn, and how many states each has."""
+        return {name: self.graph.states[name] for name in self.graph.hidden}
+
+    @property
+    def fit(self) -> Any:
+        """The estimator's ``report_``; None where nothing was fitted."""
+        return None if isinstance(self.model, LatentNetwork) else self.model.report_
+
+    @property
+    def parameters(self) -> int | None:
+        """How many free parameters there are, where that is known."""
+        return self.model.n_parameters if self.fit is None else getattr(self.fit, "parameters", None)
+
+
+def adapter_of(model: object) -> ModelAdapter:
+    """Return what a report needs of a model.
+
+    Raises
+    ------
+    ParameterError
+        When it is no model, or a classifier, which holds several.
+    NotFittedError
+        When it was not fitted.
+    """
+    if isinstance(model, JunctionTreeImputer | JunctionTreeClassifier) and "estimator_" in vars(model):
+        return adapter_of(model.estimator_)
+    if isinstance(model, JunctionTreeClassifier):
+        raise ParameterError(
+            "a classifier holds one model per class, and a report is about one model; report each of its "
+            "estimators_ with the rows of its class, or fit with class_as='column'"
+        )
+    if isinstance(model, LatentNetwork | LatentMixin):
+        network = network_of(model)
+        columns = model.columns if isinstance(model, LatentNetwork) else model.columns_
+        tree, which = mixed_tree(network.graph)
+        return ModelAdapter(model, columns, tree, network, network.graph.states[which] if which else 0)
+    if isinstance(model, DensityMixin):
+        graph = model.graph_
+        return ModelAdapter(model, model.columns_, graph, None)
+    if isinstance(model, SequenceMixin):
+        return _of_sequences(model)
+    raise ParameterError(f"a report is about a LatentNetwork or a fitted estimator, not {quoted(model)}")
+
+
+def _of_sequences(model: SequenceMixin) -> ModelAdapter:
+    # Whatever depends on a fit says so where there was none.
+    assert model.n_features_in_
+    assert isinstance(model, EMHMM | SpectralHMM)
+    steps = model.order + 2
+    if isinstance(model, EMHMM):
+        network = model.to_network(steps)
+        return ModelAdapter(model, model.columns_, network.graph, network, steps=steps)
+    # The graph does not depend on the parameters of a chain.
+    states, columns = model.hidden_states, model.columns_
+    links = [np.full([states] * (before + 1), 1 / states) for before in range(model.order + 1)]
+    emissions = [np.full((states, count), 1 / count) for count in columns.states]
+    return ModelAdapter(
+        model, columns, Chain.of(columns, [links], emissions).network(steps).graph, None, steps=steps
+    )
 
 
 class MaskedCells(NamedTuple):
@@ -50,19 +144,10 @@ class MaskedCells(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class EvaluationData:
-    """Rows, or sequences, as codes of a model's columns; labels that it never saw are missing cells.
+    """Rows, or the steps of sequences (which begin at `starts`), as codes of a model's columns.
 
-    Attributes
-    ----------
-    adapter : ModelAdapter
-    columns : Columns
-    codes : array of int, shape (rows, columns), or (steps, channels)
-    starts : array of int or None
-        Where sequences begin; None for rows.
-    names : sequence
-        What the rows or sequences are called.
-    unseen : tuple of (str, str, int)
-        Labels that the model never saw: column, label, and how many cells hold it.
+    Labels that the model never saw are missing cells; `unseen` lists column, label, and how many cells hold it.
+    `names` are what the rows or sequences are called.
     """
 
     adapter: ModelAdapter
@@ -221,8 +306,5 @@ def _predicted(units: Integers, steps: Integers, column: int, codes: Integers, p
 
 def _normalised(log_prob: Floats) -> Floats:
     """Return distributions in proportion to probabilities; uniform ones where all are impossible."""
-    peak = log_prob.max(axis=1, keepdims=True)
-    lost = np.isneginf(peak)
-    table = np.exp(np.where(lost, 0.0, log_prob) - np.where(lost, 0.0, peak))
-    normal: Floats = table / table.sum(axis=1, keepdims=True)
-    return normal
+    lost = np.isneginf(log_prob).all(axis=1, keepdims=True)
+    return np.asarray(softmax(np.where(lost, 0.0, log_prob), axis=1))

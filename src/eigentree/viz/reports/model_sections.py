@@ -11,16 +11,16 @@ from eigentree.markup.charts import NumberTable
 from eigentree.markup.figures import (
     FONT,
     chart_figure,
+    diagram_svg,
     figure,
     learning_figure,
     note_list,
     numbers_table,
-    scene_svg,
     spectra_figure,
     text_width,
 )
-from eigentree.markup.html import Html, behind, element, facts_list, joined, number, scrolling, table
-from eigentree.viz.diagrams import laid_out_diagram, placed_scene, transition_diagram
+from eigentree.markup.html import Html, bar, behind, element, facts_list, joined, number, scrolling, table
+from eigentree.viz.diagrams import laid_out_diagram, placed, transition_diagram
 from eigentree.viz.model_charts import multistart_chart, profile_grid, state_name
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from eigentree.estimators.profiles import Profile
     from eigentree.viz.diagrams import Diagram
     from eigentree.viz.model_charts import GridColumn, ProfileGrid
-    from eigentree.viz.reports.facts import Facts
+    from eigentree.viz.reports.report import Facts
 
 __all__ = ["learning_section", "spectra_section", "states_section", "structure_section"]
 
@@ -75,14 +75,7 @@ def _pairs(facts: Facts) -> Html | None:
     if not facts.pairs:
         return None
     most = max(link.nats for link in facts.pairs) or 1.0
-    rows = [
-        [
-            link.one,
-            link.other,
-            element("span", number(link.nats), class_="p", style=f"--p:{100 * link.nats / most:.0f}%"),
-        ]
-        for link in facts.pairs
-    ]
+    rows = [[link.one, link.other, bar(link.nats / most, number(link.nats))] for link in facts.pairs]
     return table("Columns with most mutual information, in nats", ["column", "and", "nats"], rows, words=(0, 1))
 
 
@@ -149,8 +142,8 @@ def _diagram_figure(caption: str, diagram: Diagram) -> Html:
         many = f"{len(diagram.texts):,} boxes are too many for a picture (the limit is {MOST_DRAWN})"
         return figure(f"{many}; the table has the first numbers.", numbers=[diagram.numbers])
     layout = laid_out_diagram(diagram, text_width)
-    scene = placed_scene(diagram, layout, text_width, (FONT, FONT), FONT)
-    picture = scrolling(scene_svg(diagram.title, diagram.description, scene), diagram.title)
+    placed_boxes = placed(diagram, layout, text_width, (FONT, FONT), FONT)
+    picture = scrolling(diagram_svg(diagram.title, diagram.description, *placed_boxes), diagram.title)
     return figure(caption, picture, numbers=[diagram.numbers])
 
 
@@ -198,14 +191,17 @@ def _block(profile: Profile, at_once: int, behind_it: int) -> Html:
     return element("div", *parts, class_="variable")
 
 
-def _bar(probability: float) -> Html:
-    """Return a cell with a probability in per cent, as short as it can be, and a bar behind it."""
+def _cell(probability: float) -> Html:
+    """Return a probability in per cent, as short as it can be, with a bar behind it."""
     if probability != probability:
-        return element("td", "–", class_="n")
+        return element("span", "–")
     if 0 < probability < 0.005:
-        return element("td", FAINT, class_="n faint")
-    shown = ">99" if 0.995 <= probability < 1 else f"{100 * probability:.0f}"
-    return element("td", shown, class_="p", style=f"--p:{100 * probability:.0f}%")
+        return element("span", FAINT, class_="faint")
+    return bar(probability, ">99" if 0.995 <= probability < 1 else f"{100 * probability:.0f}")
+
+
+def _cells(probabilities: Sequence[float]) -> list[Html]:
+    return [element("td", _cell(probability), class_="n") for probability in probabilities]
 
 
 def _table(profile: Profile, grid: ProfileGrid, columns: Sequence[GridColumn], caption: str) -> Html:
@@ -213,8 +209,7 @@ def _table(profile: Profile, grid: ProfileGrid, columns: Sequence[GridColumn], c
     heads += [element("th", f"state {state}", scope="col", class_="n") for state in grid.states]
     sizes = [
         element("th", "share", scope="row"),
-        _bar(1.0),
-        *map(_bar, grid.shares.tolist()),
+        *_cells([1.0, *grid.shares.tolist()]),
     ]
     made = element(
         "table",
@@ -233,7 +228,7 @@ def _column(column: GridColumn) -> Html:
     rows = [element("tr", element("th", column.name, nats, scope="rowgroup", colspan=wide, class_="name"))]
     for label, overall, shares in zip(column.labels, column.overall.tolist(), column.shares.tolist(), strict=True):
         head = element("th", label, scope="row", class_="label")
-        rows.append(element("tr", head, _bar(overall), *map(_bar, shares)))
+        rows.append(element("tr", head, *_cells([overall, *shares])))
     return element("tbody", *rows)
 
 
@@ -241,26 +236,19 @@ def _transitions(profile: Profile, grid: ProfileGrid) -> list[Html]:
     """Return where sequences begin and where each state leads, as a diagram where there is room, and as a table."""
     assert profile.transitions is not None
     moves = profile.transitions.array
-    rows: list[tuple[str, list[float]]] = []
+    rows: list[list[object]] = []
     if profile.start is not None and profile.start.array.ndim == 1:
-        rows.append(("at the start", profile.start.array[grid.places].tolist()))
+        rows.append(["at the start", *map(_cell, profile.start.array[grid.places].tolist())])
     for before in np.ndindex(*moves.shape[:-1]):
         if set(before) <= set(grid.places.tolist()):
             names = ", then ".join(state_name(profile.states[at]) for at in before)
-            rows.append((f"after {names}", moves[before][grid.places].tolist()))
+            rows.append([f"after {names}", *map(_cell, moves[before][grid.places].tolist())])
     caption = f"Transitions of {profile.name}: P(next state), in per cent"
-    heads = [element("td"), *(element("th", f"to {state}", scope="col", class_="n") for state in grid.states)]
-    made = element(
-        "table",
-        element("caption", caption),
-        element("thead", element("tr", *heads)),
-        element("tbody", *(element("tr", element("th", name, scope="row"), *map(_bar, own)) for name, own in rows)),
-        class_="moves",
-    )
+    made = table(caption, ["", *(f"to {state}" for state in grid.states)], rows)
     try:
         picture = [
             _diagram_figure("Arrows are the wider the more probable the transition.", transition_diagram(profile))
         ]
     except ParameterError:
         picture = []
-    return [element("div", *picture, scrolling(made, caption), class_="beside")]
+    return [element("div", *picture, made, class_="beside")]

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from eigentree.viz.reports.baselines import Baseline
-    from eigentree.viz.reports.facts import Facts
+    from eigentree.viz.reports.report import Facts
 
 __all__ = ["headline", "page"]
 

@@ -1,14 +1,68 @@
-"""Rows that a command writes, and the sentence or document that it reports beside them."""
+"""What a command writes: rows, tables and JSON on standard output or into files, notes on standard error."""
 
-from collections.abc import Callable, Mapping
+import json
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from eigentree.cli.arguments import PIPE, UsageError
-from eigentree.cli.terminal_output import note, show_json
 from eigentree.errors import DataError
 
-__all__ = ["RowSink", "checked_output", "report_saved", "require_file"]
+__all__ = [
+    "RowSink",
+    "checked_output",
+    "note",
+    "number_of",
+    "report_saved",
+    "require_file",
+    "show_json",
+    "show_table",
+]
+
+
+def note(sentence: str) -> None:
+    """Print a sentence on standard error."""
+    print(sentence, file=sys.stderr)
+
+
+def show_json(document: Any) -> None:
+    """Print a document as JSON; a number that is not finite is null."""
+    print(json.dumps(_plain(document), ensure_ascii=False, indent=2))
+
+
+def number_of(count: float, what: str) -> str:
+    """Return a number with its noun, such as ``"1 row"`` or ``"8,124 rows"``."""
+    return f"{count:,.0f} {what}{'' if count == 1 else 's'}"
+
+
+def show_table(
+    header: Sequence[str], rows: Sequence[Sequence[str]], best: int | None = None, words: Sequence[int] = (0,)
+) -> None:
+    """Print a table, in which the columns `words` hold no numbers; on a terminal the best row is bold."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    for place, name in enumerate(header):
+        table.add_column(Text(name), justify="left" if place in words else "right", no_wrap=place not in words)
+    for place, row in enumerate(rows):
+        table.add_row(*map(Text, row), style="bold" if place == best else "")
+    # Programs read whole lines, whatever their width.
+    Console(width=None if sys.stdout.isatty() else 10_000).print(table)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _plain(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    if hasattr(value, "item"):
+        value = value.item()
+    if isinstance(value, float) and (value != value or abs(value) == float("inf")):
+        return None
+    return value
 
 
 def checked_output(output: str) -> str:
