@@ -9,7 +9,7 @@ compared as syntax: formatting and comments play no part. It is put into a copy 
 folder, never the checkout, and the tests that should notice are run there. A fault is
 
 killed
-    when these tests fail or do not end,
+    when these tests fail, crash or do not end,
 survived
     when they pass, which is an error unless the fault says why nothing could notice (`equivalent`),
 gone
@@ -245,12 +245,14 @@ def judged(mutation: Mutation, base: Path, usual: dict[str, float]) -> Verdict:
         seconds = time.monotonic() - start
     if code == PASSED:
         return Verdict("equivalent" if mutation.equivalent else "SURVIVED", bool(mutation.equivalent), seconds)
-    if code not in (None, FAILED, BROKEN):
+    # A signal ends pytest where a fault of compiled code writes beyond its arrays.
+    if code is not None and code >= 0 and code not in (FAILED, BROKEN):
         return Verdict("UNKNOWN", False, seconds, f"pytest ended with {code}: {printed[-500:]}")
     if mutation.equivalent:
         return Verdict("KILLED", False, seconds, "but it is marked as equivalent; remove the mark")
     failed = re.search(r"^(?:FAILED|ERROR) (\S+)", printed, re.MULTILINE)
-    return Verdict("killed", True, seconds, "in time" if code is None else failed.group(1) if failed else "")
+    why = "in time" if code is None else f"signal {-code}" if code < 0 else failed.group(1) if failed else ""
+    return Verdict("killed", True, seconds, why)
 
 
 def verdicts(chosen: Sequence[Mutation], jobs: int) -> Iterator[tuple[Mutation, Verdict]]:

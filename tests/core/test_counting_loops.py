@@ -72,6 +72,17 @@ def test_rows_become_codes_column_by_column(kind: type, rows: int, code: type) -
     assert wrong[3]
 
 
+@pytest.mark.parametrize("bad", [-2, 5])
+def test_each_column_may_hold_what_is_no_code(bad: int) -> None:
+    states, good = np.full(6, 5), np.random.default_rng(0).integers(-1, 5, (70, 6))
+    for column in range(6):
+        cells = good.copy()
+        cells[66, column] = bad
+        codes, wrong = np.empty((6, 70), np.uint8), np.zeros(6, np.bool_)
+        encode_rows(cells, 0, states, codes, wrong)
+        assert_array_equal(wrong, np.arange(6) == column)
+
+
 @pytest.mark.parametrize("kind", [np.uint8, np.uint16])
 def test_codes_are_copied_and_their_largest_found(kind: type) -> None:
     cells = np.random.default_rng(0).integers(0, 200, (3, 40)).astype(kind)

@@ -160,6 +160,22 @@ def test_rows_pass_narrowly_to_the_same_bits(seed: int, most: int, smallest: int
     assert_array_equal(sign, expected_sign)
 
 
+@pytest.mark.parametrize("large", [slice(0, 4), slice(4, 8), slice(7, 8)])
+def test_any_part_of_a_narrow_message_may_become_large(large: slice) -> None:
+    """A chain of 25 nodes that each multiply some of eight numbers by 2^50."""
+    factors = np.ones(8)
+    factors[large] = 2.0**50
+    nodes = [NodeOperator.from_dense(np.ones((8, 1)), children=(1,))]
+    nodes += [NodeOperator.from_dense(np.diag(factors), children=(place + 2,)) for place in range(25)]
+    nodes.append(NodeOperator.from_dense(np.ones((2, 8)), columns=(0,)))
+    flat = flat_tree(nodes, [2])
+    narrow = Narrow.of(nodes, flat, most_padding=math.inf)
+    assert narrow is not None
+    found, sign = upward_pass(flat, np.array([[0], [1]], np.uint8), narrow)
+    assert_allclose(found, math.log(len(range(8)[large])) + 1_250 * math.log(2.0), rtol=1e-12)
+    assert sign.tolist() == [1, 1]
+
+
 @pytest.mark.parametrize("seed", range(12))
 @pytest.mark.parametrize("most", [4, 8])
 def test_a_narrow_pass_stops_where_underflow_could_matter(seed: int, most: int) -> None:
