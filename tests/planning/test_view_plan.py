@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 import threadpoolctl
 from growth import steps_of
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from plans import check_nesting, edges, numeric_rank
 from random_graphs import latent_graphs
@@ -187,8 +187,15 @@ def test_a_random_part_of_the_spans_gives_ranks_up_to_its_size(graph: et.LatentG
             np.testing.assert_allclose(some @ whole.T @ whole, some, atol=1e-6)
 
 
+COMMON_EFFECTS = et.LatentGraph(
+    dict.fromkeys(["v0", "v1", "v2", "v3"], 2), [("v0", "v2"), ("v0", "v3"), ("v1", "v2"), ("v1", "v3")]
+)
+"""Two independent causes: one of them says nothing about the other."""
+
+
 @settings(max_examples=60, deadline=None)
 @given(graphs, st.integers(0, 99), st.integers(1, 3))
+@example(COMMON_EFFECTS, 0, 2)
 def test_a_plan_from_parts_of_spans_has_the_capped_ranks(graph: et.LatentGraph, seed: int, most: int) -> None:
     """As where finding the whole ranks would take too long."""
     full = ViewPlan.build(graph, max_rank=most)

@@ -18,7 +18,7 @@ import numpy as np
 
 from eigentree.errors import RankError
 from eigentree.inference.tensors.calibration import downward, upward
-from eigentree.planning.generic_ranks import reaches, view_rank
+from eigentree.planning.generic_ranks import orthonormal, reaches, view_rank
 from eigentree.validation import one_of, whole_number
 
 if TYPE_CHECKING:
@@ -308,6 +308,9 @@ class _ViewSearch:
                 yield _EdgeSide(seen.thinned((), above.whole), above.views, above.whole, above.rank)
                 continue
             span, need = self.spans.inside[child], below[k].rank
+            if need < self.ranks[child]:
+                # A capped view is a part of what is known from below: the outside must depend on that part.
+                span = orthonormal(below[k].seen.narrowed(below[k].views[0]).messages())
             found = self._search(child, seen, span, need, self.options.views)
             rank, views = (need, found) if found else self._best_and_note(child, seen, span, need)
             whole = self._whole(child, rank, seen, span, views[0])
