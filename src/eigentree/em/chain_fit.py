@@ -231,7 +231,7 @@ class ChainFit:
         total = float(pieces.weights @ pieces.spells) / SPELLS_PER_ROW
         found, draws = [], float(ROWS_PER_PARAMETER * self.whole.layout.free_count)
         while ETA * draws <= total:
-            counts = systematic(pieces.weights, draws / total * float(pieces.weights.sum()), random)
+            counts = systematic(draws / total * pieces.weights, random)
             if ETA * np.count_nonzero(counts) > len(counts):
                 break
             found.append(self._sample(pieces.objective(self.whole, counts)))

@@ -78,8 +78,7 @@ class TreeObjective(Objective):
 
     def counted(self, parameters: Floats) -> ExpectedCounts:
         """Return the expected counts and the log-likelihood of all rows."""
-        found = self.expectation(parameters, self.rows, self.threads, self.single)
-        return found._replace(impossible=int(self.numbers[found.impossible])) if found.impossible >= 0 else found
+        return self.expectation(parameters, self.rows, self.threads, self.single).numbered(self.numbers)
 
     def log_likelihood(self, parameters: Floats) -> float:
         """Return the log-likelihood of the rows; -inf if one is impossible."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -18,13 +18,16 @@ from eigentree.em.estep.cliques import Clique, Leaf
 from eigentree.inference.tensors.named_tables import flat_index
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from eigentree.arrays import Floats, Integers
     from eigentree.em.estep.cliques import Names, Node, Skeleton
     from eigentree.em.parameters import ParameterLayout
 
 __all__ = ["ValueLayout", "Values", "totals"]
+
+NodePart: TypeAlias = "tuple[Integers, Integers, Integers, Integers]"
+"""What one node contributes to the parameters, values, cells and transposed values of a `ValueLayout`."""
 
 LOWEST_EXPONENT = np.finfo(np.float64).minexp
 """The inverse of a smaller power of two overflows; what is left of it is left in the line."""
@@ -48,15 +51,6 @@ class Values(NamedTuple):
     values: Floats
     scaled: Floats
     exponents: Integers
-
-
-class _ValuePart(NamedTuple):
-    """What one node contributes to a `ValueLayout`, its own cells and values counted from 0."""
-
-    parameters: Integers
-    value: Integers
-    cell: Integers
-    transposed: Integers
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,9 +88,10 @@ class ValueLayout:
         """Return the layout of a tree."""
         order = sorted(range(len(nodes)), key=lambda i: isinstance(nodes[i], Leaf))
         depth = max(1, *(len(node.tables) for node in nodes))
+        # Each node counts its own cells and values from 0.
         parts = [_part(skeleton, nodes[i], depth) for i in order]
-        values = _starts([len(part.transposed) for part in parts])
-        cells = _starts([part.parameters.shape[1] for part in parts])
+        parameters, value, cell, transposed = (list(each) for each in zip(*parts, strict=True))
+        values, cells = _starts(map(len, transposed)), _starts(index.shape[1] for index in parameters)
         leaves = [node for node in nodes if isinstance(node, Leaf)]
         counts = np.array([_codes(skeleton, leaf) for leaf in leaves], np.int64)
         states = skeleton.layout.graph.states
@@ -105,10 +100,10 @@ class ValueLayout:
         starts[order] = values[:-1]
         return cls(
             layout=skeleton.layout,
-            parameters=np.ascontiguousarray(np.concatenate([part.parameters for part in parts], axis=1)),
-            value=_shifted([part.value for part in parts], values),
-            cell=_shifted([part.cell for part in parts], cells),
-            transposed=_shifted([part.transposed for part in parts], values),
+            parameters=np.ascontiguousarray(np.concatenate(parameters, axis=1)),
+            value=_shifted(value, values),
+            cell=_shifted(cell, cells),
+            transposed=_shifted(transposed, values),
             starts=starts,
             line_counts=counts,
             line_widths=np.repeat(np.array(widths, np.int64), counts),
@@ -192,7 +187,7 @@ def totals(index: Integers, weights: Floats, size: int) -> Floats:
     return np.bincount(index, weights, size).astype(np.float64, copy=False)
 
 
-def _part(skeleton: Skeleton, node: Node, depth: int) -> _ValuePart:
+def _part(skeleton: Skeleton, node: Node, depth: int) -> NodePart:
     if isinstance(node, Clique):
         return _clique_part(skeleton.layout, node, depth)
     if not node.tables:
@@ -200,17 +195,17 @@ def _part(skeleton: Skeleton, node: Node, depth: int) -> _ValuePart:
     return _leaf_part(skeleton, node, depth)
 
 
-def _clique_part(layout: ParameterLayout, node: Clique, depth: int) -> _ValuePart:
+def _clique_part(layout: ParameterLayout, node: Clique, depth: int) -> NodePart:
     states = layout.graph.states
     parameters = _parameters(layout, node, node.names, depth)
     cell = np.arange(parameters.shape[1])
     shape = tuple(math.prod(states[name] for name in part) for part in (node.both, node.above, node.below))
     count = math.prod(shape)
     transposed = np.arange(count).reshape(shape).transpose(0, 2, 1).ravel()
-    return _ValuePart(parameters, cell // (len(cell) // count), cell, transposed)
+    return parameters, cell // (len(cell) // count), cell, transposed
 
 
-def _mark_part(layout: ParameterLayout, node: Leaf, depth: int) -> _ValuePart:
+def _mark_part(layout: ParameterLayout, node: Leaf, depth: int) -> NodePart:
     """Return the part of a leaf that only says which state was seen; none, where the cell is missing."""
     one, zero = layout.size, layout.size + 1
     states = layout.graph.states[node.columns[0]]
@@ -218,10 +213,10 @@ def _mark_part(layout: ParameterLayout, node: Leaf, depth: int) -> _ValuePart:
     parameters = np.full((depth, code.size), one)
     parameters[0] = np.where((code == state) | (code == states), one, zero).ravel()
     every = np.arange(code.size)
-    return _ValuePart(parameters, every, every, every)
+    return parameters, every, every, every
 
 
-def _leaf_part(skeleton: Skeleton, node: Leaf, depth: int) -> _ValuePart:
+def _leaf_part(skeleton: Skeleton, node: Leaf, depth: int) -> NodePart:
     states = skeleton.layout.graph.states
     parameters = _parameters(skeleton.layout, node, node.columns + node.separator, depth)
     value, cell = np.zeros(1, np.int64), np.zeros(1, np.int64)
@@ -234,12 +229,8 @@ def _leaf_part(skeleton: Skeleton, node: Leaf, depth: int) -> _ValuePart:
         cell = (cell[:, None] * count + state).ravel()
     bond = math.prod(states[name] for name in node.separator)
     within = np.arange(bond)
-    return _ValuePart(
-        parameters,
-        (value[:, None] * bond + within).ravel(),
-        (cell[:, None] * bond + within).ravel(),
-        np.arange(_codes(skeleton, node) * bond),
-    )
+    value, cell = ((index[:, None] * bond + within).ravel() for index in (value, cell))
+    return parameters, value, cell, np.arange(_codes(skeleton, node) * bond)
 
 
 def _parameters(layout: ParameterLayout, node: Node, names: Names, depth: int) -> Integers:
@@ -255,9 +246,9 @@ def _codes(skeleton: Skeleton, leaf: Leaf) -> int:
     return math.prod(map(skeleton.codes, leaf.columns))
 
 
-def _starts(counts: Sequence[int]) -> Integers:
+def _starts(counts: Iterable[int]) -> Integers:
     """Return where each of some consecutive parts starts, and where the last one ends."""
-    return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    return np.cumsum([0, *counts])
 
 
 def _shifted(parts: Sequence[Integers], starts: Integers) -> Integers:

@@ -89,6 +89,10 @@ class ExpectedCounts(NamedTuple):
     log_likelihood: float
     impossible: int
 
+    def numbered(self, numbers: Integers) -> ExpectedCounts:
+        """Return them with the number by which the user knows an impossible row."""
+        return self if self.impossible < 0 else self._replace(impossible=int(numbers[self.impossible]))
+
     def __add__(self, other: ExpectedCounts) -> ExpectedCounts:  # type: ignore[override]
         """Return those of both data sets together; of several that are impossible the first is named."""
         numbers = [part.impossible for part in (self, other) if part.impossible >= 0]

@@ -195,7 +195,4 @@ def _weight(leaves: _Leaves) -> float:
 def _counted(leaves: _Leaves, parameters: Floats) -> ExpectedCounts:
     if not len(leaves.numbers):
         return ExpectedCounts(np.zeros(len(parameters)), 0.0, -1)
-    found = leaves.expectation(parameters, leaves.rows)
-    if found.impossible < 0:
-        return found
-    return found._replace(impossible=int(leaves.numbers[found.impossible]))
+    return leaves.expectation(parameters, leaves.rows).numbered(leaves.numbers)

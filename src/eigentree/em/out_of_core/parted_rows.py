@@ -139,6 +139,4 @@ class PartedObjective(Objective):
     def counted(self, parameters: Floats) -> ExpectedCounts:
         """Return the expected counts and the log-likelihood of all rows."""
         found = self.count_parts(parameters)
-        if self.numbers is None or found.impossible < 0:
-            return found
-        return found._replace(impossible=int(self.numbers[found.impossible]))
+        return found if self.numbers is None else found.numbered(self.numbers)
