@@ -62,21 +62,10 @@ def check_split(learned: float, held: float, share: float, count: float, data: s
 
 
 def folds_of(rows: DistinctRows, share: float, random: np.random.Generator, one: bool = False) -> tuple[Fold, ...]:
-    """Return one fold of training and validation rows, or five where rows are few.
+    """Return one fold of training and validation rows, or five where rows are few and it need not be `one`.
 
-    Parameters
-    ----------
-    rows : DistinctRows
-    share : float
-        How many are held out; 0 for the usual share.
-    random : Generator
-    one : bool
-        Whether there can be only one fold.
-
-    Raises
-    ------
-    DataError
-        When no row is left to learn from, or none to validate by.
+    The share 0 stands for the usual one. Raises `DataError` when no row is left to learn from, or none to validate
+    by.
     """
     count = float(rows.weights.sum())
     if one or share or count > FEW_ROWS:

@@ -28,18 +28,8 @@ class TreeObjective(Objective):
     """The objective of rows in memory: log-likelihood plus log prior.
 
     The M-step is the relative frequency of each expected count, for the CPTs of a directed graph and the clique
-    conditionals (Eq. 6) of an undirected one alike.
-
-    Attributes
-    ----------
-    expectation : Expectation
-    rows : CodedRows
-    numbers : (rows,)
-        By which the user knows the rows.
-    prior : (parameters,)
-    threads : int
-    single : bool
-        Whether single precision is enough: for runs that end long before its last digits matter.
+    conditionals (Eq. 6) of an undirected one alike. The user knows rows by their `numbers`. Single precision is
+    enough for runs that end long before its last digits matter.
     """
 
     expectation: Expectation

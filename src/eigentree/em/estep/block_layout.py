@@ -36,15 +36,8 @@ class Room(NamedTuple):
 class BlockLayout:
     """A tree for the compiled pass.
 
-    Attributes
-    ----------
-    tree : BlockTree
-    sections : (sections,) of SECTION
-        Without what depends on rows.
-    lines : int
-        How many lines its messages take.
-    many : bool
-        Whether any node has so many states that it is passed by tiles.
+    `sections` is without what depends on rows, `lines` is how many lines its messages take, and `many` whether any
+    node has so many states that it is passed by tiles.
     """
 
     tree: BlockTree
@@ -60,17 +53,10 @@ class BlockLayout:
         rooms: Sequence[Sequence[Room]],
         unscaled: int,
     ) -> BlockLayout:
-        """Return the layout of a tree.
+        """Return the layout of a tree, given the nodes of each section in preorder, and the room of each.
 
-        Parameters
-        ----------
-        sections : sequence of sequences of Clique or Leaf
-            The nodes of each section in preorder; children are named by their place in it.
-        states : mapping
-        rooms : sequence of sequences of Room
-            Where what belongs to each node stands.
-        unscaled : int
-            How many cliques multiply their messages before these are brought back into range.
+        Children are named by their place in their section; `unscaled` is how many cliques multiply their messages
+        before these are brought back into range.
         """
         sizes = [[_sizes(node, states) for node in nodes] for nodes in sections]
         every = [size for each in sizes for size in each]

@@ -36,15 +36,9 @@ LOWEST_EXPONENT = np.finfo(np.float64).minexp
 class Values(NamedTuple):
     """The values that some parameters give.
 
-    Attributes
-    ----------
-    cells : (cells,)
-    values : (values,)
-        Those of leaves only where some value is a sum of cells: else they are not needed.
-    scaled : (values,)
-        The values, but those of leaves brought into range: the peak of each line of a leaf is about 1.
-    exponents : (lines,)
-        The powers of two that this took out of the lines of the leaves.
+    Those of leaves are in `values` only where some value is a sum of cells: else they are not needed. In `scaled`
+    they are brought into range: the peak of each line of a leaf is about 1, and `exponents` are the powers of two
+    that this took out of the lines.
     """
 
     cells: Floats
@@ -57,21 +51,10 @@ class Values(NamedTuple):
 class ValueLayout:
     """Which parameters each value of each node is made of; the values of cliques stand before those of leaves.
 
-    Attributes
-    ----------
-    layout : ParameterLayout
-    parameters : (tables, cells)
-        Which parameters each cell multiplies; beyond the last one stand a 1 and a 0.
-    value, cell : (pairs,)
-        Which cell each value sums.
-    transposed : (values,)
-        All values with the blocks of cliques as (column, row).
-    starts : (nodes,)
-        Where the values of each node start.
-    line_counts : (leaves,)
-        How many lines each leaf has: one for each of its codes.
-    line_widths : (lines,)
-        How many values each line of each leaf has.
+    Each cell multiplies a column of `parameters`, shape (tables, cells); beyond the last parameter stand a 1 and a
+    0. Each pair of `value` and `cell` says that the value sums the cell. `transposed` are all values with the
+    blocks of cliques as (column, row), `starts` is where the values of each node start. Each leaf has one line for
+    each of its codes: there are `line_counts` of them, of `line_widths` values.
     """
 
     layout: ParameterLayout
@@ -126,11 +109,8 @@ class ValueLayout:
     def counted(self, filled: Values, sums: Floats) -> Floats:
         """Return the expected count of each parameter.
 
-        Parameters
-        ----------
-        filled : Values
-        sums : (values,)
-            For a leaf its expected counts, for a clique what becomes so when multiplied by its values.
+        Given are, for a leaf, the expected counts of its values; for a clique, what becomes so when multiplied by
+        its values.
         """
         sums = sums.copy()
         sums[: self.first_leaf] *= filled.values[: self.first_leaf]

@@ -16,16 +16,9 @@ __all__ = ["DistinctRows", "columns_with_missing", "margins", "systematic"]
 
 
 class DistinctRows(NamedTuple):
-    """Rows that differ, none of weight zero.
+    """Rows that differ, none of weight zero: codes are column-major, weights those of all rows that are equal.
 
-    Attributes
-    ----------
-    codes : (rows, columns)
-        Column-major.
-    weights : (rows,)
-        The total weight of all rows that are equal.
-    first : (rows,)
-        Where each was first in the data.
+    `first` is where each was first in the data.
     """
 
     codes: Codes

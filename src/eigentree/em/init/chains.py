@@ -38,13 +38,7 @@ WITHOUT = {
 
 
 def start_of(kind: ChainKind, problem: ChainObjective, random: np.random.Generator) -> Floats:
-    """Return parameters to start from.
-
-    Raises
-    ------
-    RankError
-        When the sequences do not allow a start by this initialiser.
-    """
+    """Return parameters to start from; raise `RankError` when the sequences do not allow such a start."""
     start = KINDS[kind](problem, random)
     if start is None:
         raise RankError(WITHOUT[kind])

@@ -49,15 +49,7 @@ FLOOR = 1e-3
 
 
 class Classes(NamedTuple):
-    """Columns that are independent given a class.
-
-    Attributes
-    ----------
-    shares : (classes,)
-        How large each class is.
-    columns : mapping
-        For each column its distribution in each class, shape (classes, states).
-    """
+    """Columns that are independent given a class: their distributions in each class, shape (classes, states)."""
 
     shares: Floats
     columns: Mapping[str, Floats]
@@ -142,14 +134,8 @@ def carried(
 ) -> Floats:
     """Return parameters under which every hidden variable is a noisy copy of the class of its row.
 
-    Parameters
-    ----------
-    layout : ParameterLayout
-    classes : Classes
-    noise : float
-        How much of a hidden variable is independent of the class.
-    random : Generator, optional
-        Disturbs the tables a little; without it, variables with the same neighbours stay the same for ever.
+    `noise` is how much of it is independent of the class; `random` disturbs the tables a little, since without it
+    variables with the same neighbours stay the same for ever.
     """
     graph, count = layout.graph, len(classes.shares)
     copies = {name: _copies(count, graph.states[name], noise) for name in graph.hidden}

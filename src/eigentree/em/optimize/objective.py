@@ -73,16 +73,10 @@ class SimplexVector(ABC):
 
 
 class ExpectedCounts(NamedTuple):
-    """The expected sufficient statistics of data under some parameters.
+    """The expected sufficient statistics of data: how often each entry of the tables is expected to have been used.
 
-    Attributes
-    ----------
-    counts : (parameters,)
-        How often each entry of the tables is expected to have been used.
-    log_likelihood : float
-        -inf if a row or sequence is impossible.
-    impossible : int
-        The number of one that is impossible, or -1.
+    A row or sequence that is impossible is named by its number, else -1 stands there; the log-likelihood is then
+    -inf.
     """
 
     counts: Floats
@@ -102,19 +96,10 @@ class ExpectedCounts(NamedTuple):
 
 
 class Evaluation(NamedTuple):
-    """One E-step and one M-step from some parameters.
+    """One E-step and one M-step from some parameters: their objective, and the parameters after the iteration.
 
-    Attributes
-    ----------
-    parameters : (parameters,)
-    update : (parameters,)
-        The parameters after one EM iteration.
-    totals : (parameters,)
-        The expected count of the distribution that each entry belongs to, pseudo-counts included.
-    objective : float
-        That of `parameters`; -inf if a row or sequence is impossible.
-    impossible : int
-        The number of one that is impossible, or -1.
+    `totals` has the expected count of the distribution that each entry belongs to, pseudo-counts included. If a row
+    or sequence is impossible, `impossible` is its number and the objective -inf; else it is -1.
     """
 
     parameters: Floats
@@ -130,13 +115,7 @@ class Evaluation(NamedTuple):
 
 
 class Objective(ABC):
-    """The log-likelihood of data plus the log density of a Dirichlet prior: each log entry times its pseudo-count.
-
-    Attributes
-    ----------
-    prior : (parameters,)
-        The pseudo-count of each entry.
-    """
+    """The log-likelihood of data plus the log density of a Dirichlet prior: log entries times pseudo-counts."""
 
     prior: Floats
 

@@ -80,22 +80,10 @@ def em_run(
 ) -> Iterator[EMRun]:
     """Yield a run at its start and after each iteration, until it has converged or `max_iter` is reached.
 
-    Parameters
-    ----------
-    objective : Objective
-    start : (parameters,)
-    stopping : Stopping
-    max_iter : int
-    accelerate : bool
-        Take quasi-Newton steps; one that would lower the objective is shortened, or an EM iteration in its place.
-    validation : Objective, optional
-        Held-out data: the run also ends once their log-likelihood has not risen for `patience` iterations.
-    patience : int
-
-    Raises
-    ------
-    DataError
-        When a row or sequence is impossible at the start: no iteration would make it possible.
+    Accelerated, it takes quasi-Newton steps; one that would lower the objective is shortened, or an EM iteration
+    takes its place. With held-out data it also ends once their log-likelihood has not risen for `patience`
+    iterations. Raises `DataError` when a row or sequence is impossible at the start: no iteration would make it
+    possible.
     """
     here = objective.evaluated(start)
     if here.impossible >= 0:

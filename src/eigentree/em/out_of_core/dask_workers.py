@@ -37,15 +37,7 @@ __all__ = ["ClusterRows"]
 
 
 class ClusterRows(PartedRows):
-    """The rows of partitions, as codes that workers keep.
-
-    Parameters
-    ----------
-    columns : Columns
-    partitions : Partitions
-    weight : str, optional
-        The name of the column that weighs the rows.
-    """
+    """The rows of partitions, as codes that workers keep; `weight` names the column that weighs them."""
 
     def __init__(self, columns: Columns, partitions: Partitions, weight: str | None = None) -> None:
         self._states = dict(zip(columns.names, columns.states, strict=True))
