@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
 import numpy as np
 
 from eigentree.em.estep.unique_rows import systematic
-from eigentree.em.init.chains import start_of
+from eigentree.em.init.chains import KINDS
 from eigentree.em.multistart import ETA, ROWS_PER_PARAMETER, Candidate, Sample, multistart, run_each
 from eigentree.em.optimize.objective import ExpectedCounts, Objective, SimplexVector
 from eigentree.inference.sequences.sequence_passes import SequencePass, Symbols, marginal_chains, product_chain
@@ -271,4 +271,4 @@ def fit_chain(fit: ChainFit, init: Floats | str, n_init: int, random: np.random.
 
 
 def _candidate(kind: ChainKind, objective: ChainObjective, random: np.random.Generator) -> Candidate:
-    return Candidate(kind, partial(start_of, kind, objective, random))
+    return Candidate(kind, partial(KINDS[kind], objective, random))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 
-from eigentree.em.estep.cliques import Clique, Leaf
+from eigentree.em.estep.cliques import Clique, Leaf, joint_size
 from eigentree.inference.tensors.named_tables import flat_index
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class ValueLayout:
         leaves = [node for node in nodes if isinstance(node, Leaf)]
         counts = np.array([_codes(skeleton, leaf) for leaf in leaves], np.int64)
         states = skeleton.layout.graph.states
-        widths = [math.prod(states[name] for name in leaf.separator) for leaf in leaves]
+        widths = [joint_size(leaf.separator, states) for leaf in leaves]
         starts = np.zeros(len(nodes), np.int64)
         starts[order] = values[:-1]
         return cls(
@@ -179,7 +179,7 @@ def _clique_part(layout: ParameterLayout, node: Clique, depth: int) -> NodePart:
     states = layout.graph.states
     parameters = _parameters(layout, node, node.names, depth)
     cell = np.arange(parameters.shape[1])
-    shape = tuple(math.prod(states[name] for name in part) for part in (node.both, node.above, node.below))
+    shape = tuple(joint_size(part, states) for part in (node.both, node.above, node.below))
     count = math.prod(shape)
     transposed = np.arange(count).reshape(shape).transpose(0, 2, 1).ravel()
     return parameters, cell // (len(cell) // count), cell, transposed
@@ -207,7 +207,7 @@ def _leaf_part(skeleton: Skeleton, node: Leaf, depth: int) -> NodePart:
             code, state = np.append(code, np.full(count, count)), np.append(state, state)
         value = (value[:, None] * skeleton.codes(name) + code).ravel()
         cell = (cell[:, None] * count + state).ravel()
-    bond = math.prod(states[name] for name in node.separator)
+    bond = joint_size(node.separator, states)
     within = np.arange(bond)
     value, cell = ((index[:, None] * bond + within).ravel() for index in (value, cell))
     return parameters, value, cell, np.arange(_codes(skeleton, node) * bond)

@@ -108,11 +108,6 @@ class Evaluation(NamedTuple):
     objective: float
     impossible: int
 
-    @property
-    def counts(self) -> Floats:
-        """The expected count of each entry, pseudo-counts included."""
-        return self.update * self.totals
-
 
 class Objective(ABC):
     """The log-likelihood of data plus the log density of a Dirichlet prior: log entries times pseudo-counts."""
@@ -136,12 +131,6 @@ class Objective(ABC):
     def log_likelihood(self, parameters: Floats) -> float:
         """Return the log-likelihood of the data; -inf if a row or sequence is impossible."""
         return self.counted(parameters).log_likelihood
-
-    def value_and_gradient(self, parameters: Floats) -> tuple[float, Floats]:
-        """Return the objective and its gradient, zero for entries that are zero or not learned."""
-        here = self.evaluated(parameters)
-        used = self.layout.learned & (parameters > 0)
-        return here.objective, np.divide(here.counts, parameters, out=np.zeros_like(parameters), where=used)
 
     def em_update(self, parameters: Floats) -> Floats:
         """Return the parameters after one EM iteration."""
