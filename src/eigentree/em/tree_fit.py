@@ -134,13 +134,11 @@ def fit_rows(
         name, start = "given", fit.whole.layout.vector(init)
     else:
         name, start = state.best[0], state.best[1].parameters
+    before = fit.pseudo_counts
     if has_choice:
         chosen, start = smoothed(fit, start, finish.rows.weight if finish else fit.whole.weight)
-        is_over = finish is None and chosen == fit.pseudo_counts
         fit = replace(fit, pseudo_counts=chosen)
-    else:
-        is_over = finish is None
-    if is_over:
+    if finish is None and fit.pseudo_counts == before:
         return
     sample, stopping = fit.sample, fit.stopping
     if finish is not None:

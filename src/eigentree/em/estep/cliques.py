@@ -320,18 +320,14 @@ def _preorder(root: _Draft) -> tuple[Node, ...]:
         place[id(node)] = len(found)
         found.append(node)
         if isinstance(node, _Draft):
-            _sort_children(node)
+            # Inner children first, and among them and among leaves those that see all that is joined.
+            below = {name for child in node.children for name in child.separator}
+            node.children.sort(key=lambda child: (isinstance(child, Leaf), len(child.separator) < len(below)))
             stack.extend(reversed(node.children))
     return tuple(
         node if isinstance(node, Leaf) else _clique(node, tuple(place[id(child)] for child in node.children))
         for node in found
     )
-
-
-def _sort_children(draft: _Draft) -> None:
-    """Put inner children first, and among them and among leaves those that see all that is joined."""
-    below = {name for child in draft.children for name in child.separator}
-    draft.children.sort(key=lambda child: (isinstance(child, Leaf), len(child.separator) < len(below)))
 
 
 def _clique(draft: _Draft, children: tuple[int, ...]) -> Clique:

@@ -256,10 +256,7 @@ class Expectation:
     def _bounds(self, count: int, threads: int) -> list[int]:
         """Return where the rows of each thread start, and where the last one's end."""
         if threads > 1:
-            threads = max(
-                1,
-                min(threads, -(-count // fewest_rows(self._tree.layout(UNSCALED)))),
-            )
+            threads = max(1, min(threads, -(-count // fewest_rows(self._tree.layout(UNSCALED)))))
         bounds: list[int] = np.linspace(0, count, threads + 1).astype(int).tolist()
         return bounds
 

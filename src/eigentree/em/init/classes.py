@@ -84,10 +84,8 @@ def seeded(graph: LatentGraph, rows: DistinctRows, classes: int, random: np.rand
     share = rows.weights / rows.weights.sum()
     among, odds = rows.codes, share
     if len(share) > SEEDS_FROM:
-        among, odds = (
-            rows.codes[random.choice(len(share), SEEDS_FROM, p=share)],
-            np.full(SEEDS_FROM, 1.0 / SEEDS_FROM),
-        )
+        among = rows.codes[random.choice(len(share), SEEDS_FROM, p=share)]
+        odds = np.full(SEEDS_FROM, 1.0 / SEEDS_FROM)
     seeds = among[_far_apart(among, odds, np.array(states), classes, random)]
     columns = {}
     for k, name in enumerate(graph.observed):
