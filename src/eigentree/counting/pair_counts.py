@@ -39,9 +39,7 @@ if TYPE_CHECKING:
     from eigentree.data.tables.state_rules import Categories, NumericRule, UnknownRule
     from eigentree.io.stores import Reader, Writer
 
-__all__ = ["KIND", "PairCounts", "read_pairs"]
-
-KIND = "PairCounts"
+__all__ = ["PairCounts"]
 
 MOST_NARROW, MOST_NARROW_ONES = 6, 12
 """States of a column up to which a product of matrices counts faster than a loop over rows, measured: of rows with
@@ -240,14 +238,30 @@ class PairCounts(StoredCounts):
         table = self.tables(places[:1], places[1:])[:, :, 0, 0]
         return np.asarray(table if self.matrix.dtype.kind == "f" else table.astype(np.int64))
 
-    def _content(self, writer: Writer) -> dict[str, Any]:
+    def content(self, writer: Writer) -> dict[str, Any]:
+        """Return the document of the counts, after putting their arrays into the file."""
         writer.array("complete", self.complete.astype(np.uint8))
         writer.array("matrix", self.matrix if self.matrix.dtype.kind == "f" else self.matrix.astype(np.int64))
         return {"columns": columns_content(self.columns), "rows": plain(self.rows, "the number of rows")}
 
     @classmethod
-    def _read(cls, reader: Reader, content: Any) -> PairCounts:
-        return read_pairs(reader, content)
+    def read(cls, reader: Reader, content: Any) -> PairCounts:
+        """Return the pair counts of a document and the arrays of a file; raise `FileError` where they are none."""
+        entry = Section(content, "pair counts", ("columns", "rows"))
+        columns, rows = columns_of(entry["columns"]), stored_rows(entry)
+        complete = reader.array("complete", ("U8",), len(columns.names)).astype(np.bool_)
+        size = int(_kept(columns, complete).sum())
+        matrix = reader.array("matrix", COUNTED, size, size)
+        fits = (
+            rows <= MOST_WEIGHT
+            and (matrix <= rows * (1 + ROUNDING) + ROUNDING).all()
+            and (matrix == matrix.T).all()
+        )
+        whole = matrix if matrix.dtype.kind == "f" else matrix.astype(_count_type(rows))
+        found = PairCounts(columns, rows, complete, whole)
+        if not fits or (found._every_state < -ROUNDING).any():
+            raise FileError("these are no pair counts: their numbers do not fit their rows")
+        return found
 
     @property
     def _every_state(self) -> NDArray[Any]:
@@ -282,21 +296,6 @@ class PairCounts(StoredCounts):
             rest[last] = self.rows - matrix.diagonal()[start[column] : last].sum()
             matrix[last], matrix[:, last] = rest, rest
         return matrix
-
-
-def read_pairs(reader: Reader, content: Any) -> PairCounts:
-    """Return the pair counts of a document and the arrays of the file; raise `FileError` where they are none."""
-    entry = Section(content, "pair counts", ("columns", "rows"))
-    columns, rows = columns_of(entry["columns"]), stored_rows(entry)
-    complete = reader.array("complete", ("U8",), len(columns.names)).astype(np.bool_)
-    size = int(_kept(columns, complete).sum())
-    matrix = reader.array("matrix", COUNTED, size, size)
-    fits = rows <= MOST_WEIGHT and (matrix <= rows * (1 + ROUNDING) + ROUNDING).all() and (matrix == matrix.T).all()
-    whole = matrix if matrix.dtype.kind == "f" else matrix.astype(_count_type(rows))
-    found = PairCounts(columns, rows, complete, whole)
-    if not fits or (found._every_state < -ROUNDING).any():
-        raise FileError("these are no pair counts: their numbers do not fit their rows")
-    return found
 
 
 def _kept(columns: Columns, complete: Booleans) -> Integers:
