@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -324,13 +324,9 @@ class Accumulator:
         self.empty = layout.empty_sparse()
         self.parts: dict[int, list[tuple[Integers, NDArray[Any]]]] = {g: [] for g in self.empty}
         self.merged: NDArray[np.int64] | None = None
-        self.pool: ThreadPoolExecutor | None = None
-        self.pending: list[Future[None]] = []
 
     def add(self, codes: Codes, weights: NDArray[Any] | None) -> None:
-        """Count rows of codes, each as often as its weight says; the codes stay as they are until the next call."""
-        # Threads of the rows before have counted while these were encoded, but no table has two writers.
-        self._wait()
+        """Count rows of codes, each as often as its weight says."""
         if not (codes.flags.f_contiguous or codes.flags.c_contiguous):
             # The last part of a longer buffer: a copy of it spares every loop one more compiled form.
             codes = np.asfortranarray(codes)
@@ -359,7 +355,7 @@ class Accumulator:
             self._add_residual(codes, weights, set(np.flatnonzero(missing).tolist()))
 
     def _add_ones(self, codes: Codes, missing: Booleans) -> None:
-        """Count rows once each, in threads that may go on while the next rows are encoded."""
+        """Count rows once each, in threads where there is enough to count."""
         layout = self.layout
         which: list[tuple[NDArray[np.int64], CountLayout | MergedGroups, Integers]]
         which = [(self.whole, layout, np.arange(len(layout.dense)))]
@@ -383,16 +379,9 @@ class Accumulator:
         if threads <= 1:
             count(0, 1)
             return
-        if self.pool is None:
-            self.pool = ThreadPoolExecutor(self.threads)
         # Every group has a table of its own, so nothing depends on who counts it.
-        self.pending = [self.pool.submit(count, part, threads) for part in range(threads)]
-
-    def _wait(self) -> None:
-        """Return when no thread counts any more."""
-        for counting in self.pending:
-            counting.result()
-        self.pending = []
+        with ThreadPoolExecutor(threads) as pool:
+            list(pool.map(count, range(threads), [threads] * threads))
 
     def _add_residual(self, codes: Codes, weights: NDArray[Any] | None, missing: set[int]) -> None:
         """Count the rows that a covered group has and its holder has not, for want of a cell."""
@@ -436,9 +425,6 @@ class Accumulator:
 
     def counts(self, columns: Columns) -> Counts:
         """Return what was counted; nothing can be added any more."""
-        self._wait()
-        if self.pool is not None:
-            self.pool.shutdown()
         if self.merged is not None:
             self.layout.merged.add_to(self.whole, self.merged)
             self.merged = None
