@@ -174,18 +174,10 @@ def _of_one_shape(found: Sequence[tuple[int, Group, Group, Group, int]]) -> list
 
 @dataclass(frozen=True, eq=False)
 class Holders:
-    """Arrays of the same shape that hold some groups of columns.
+    """Arrays of the same shape that hold some groups of columns, the `members`.
 
-    Attributes
-    ----------
-    members : list of int
-        Which groups.
-    columns : array, shape (members, columns of an array)
-    start : array, shape (members,)
-        Where each array starts.
-    states : array, shape (columns of an array,)
-    order : tuple of int
-        Where each column of a group is among those of its array; any others are marginalised out.
+    They have `columns`, shape (members, columns of an array), and `states` of each; `start` is where each begins.
+    Of a group's columns `order` is where they are among those of its array; any others are marginalised out.
     """
 
     members: list[int]

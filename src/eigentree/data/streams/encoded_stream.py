@@ -299,23 +299,15 @@ class Spool(Encoded):
                 codes = np.empty((rows, len(self.columns.names)), self.columns.code_type, order="F")
                 for j in range(codes.shape[1]):
                     codes[:, j] = held[f"{j}"]
-                yield codes, np.array(held["weights"]) if "weights" in held.dtype.names else None
+                yield codes, np.array(held["weights"]) if "weights" in (kind.names or ()) else None
 
 
 @dataclass(frozen=True, eq=False)
 class StreamSchema:
-    """A stream and the schema of its rows.
+    """A stream and the schema of its rows, which are weighed by the column `weight`.
 
-    Attributes
-    ----------
-    schema : Schema
-        What `Columns.learned` and `Columns.fitted_to` take.
-    stream : Stream
-        What came once, if it was read for the schema, is kept on disk and comes from there now.
-    weight : str or None
-        The name of the column that weighs the rows.
-    spooled : bool
-        Whether the codes of rows go to disk, since they come once and are to be read often.
+    What came once, if it was read for the schema, is kept on disk and comes from there now. The codes of rows are
+    `spooled` to disk where they come once and are to be read often.
     """
 
     schema: Schema
