@@ -57,7 +57,7 @@ USUAL_SIZE = BatchSize()
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """Some consecutive rows of a stream: what `table_of` takes, what they are from, and where the first stands there."""
+    """Consecutive rows of a stream: what `table_of` takes, what they are from, and where the first stands there."""
 
     data: Any
     source: str
