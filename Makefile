@@ -13,7 +13,7 @@ test: $(VENV)/.test
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -q -n 2 tests/core/test_counting_loops.py tests/core/test_message_passing.py \
 	  tests/core/test_estep.py tests/core/test_chain_rule.py tests/core/test_forward_backward.py tests/core/test_vectors.py \
-	  tests/counting/test_merged_groups.py \
+	  tests/counting/test_counts_in_parts.py \
 	  --cov=eigentree.core --cov-branch --cov-fail-under=95
 
 wheel-test: $(VENV)/.created

@@ -18,14 +18,14 @@ from eigentree.counting.mutual_information import (
     information_of,
     mutual_information,
 )
-from eigentree.counting.pair_counts import MOST_NARROW, MOST_NARROW_ONES, PairCounts
+from eigentree.counting.pair_counts import MOST_NARROW, PairCounts
 from eigentree.data.tables.columns import Columns
 
 
 def random_table(seed: int, rows: int = 60, holes: float = 0.1) -> tuple[Columns, np.ndarray]:
     """Columns of few and of many states, and one of a single one; some have missing cells and some have none."""
     random = np.random.default_rng(seed)
-    states = random.permutation([1, 2, 2, 3, 4, MOST_NARROW, MOST_NARROW + 1, MOST_NARROW_ONES + 1])
+    states = random.permutation([1, 2, 2, 3, 4, 6, MOST_NARROW, MOST_NARROW + 1])
     table = np.column_stack([random.integers(0, count, rows) for count in states])
     gone = random.random(table.shape) < holes
     gone[:, random.random(len(states)) < 0.5] = False

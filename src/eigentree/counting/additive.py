@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -15,7 +16,7 @@ import numpy as np
 from eigentree.data.tables.weights import MOST_WEIGHT
 from eigentree.errors import DataError, EigentreeError, FileError, quoted, with_article
 from eigentree.io.documents import Section, parsed, unplain, written
-from eigentree.io.stores import TYPES, Archive, Reader, Writer, opened_store
+from eigentree.io.stores import TYPES, Reader, Writer, opened_store
 from eigentree.validation import a_mapping, our_arithmetic
 
 if TYPE_CHECKING:
@@ -98,12 +99,12 @@ class StoredCounts(Additive):
     """What messages call them."""
 
     @abstractmethod
-    def _content(self, writer: Writer) -> dict[str, Any]:
+    def content(self, writer: Writer) -> dict[str, Any]:
         """Return the document, after putting the arrays into the file."""
 
     @classmethod
     @abstractmethod
-    def _read(cls, reader: Reader, content: Any) -> Self:
+    def read(cls, reader: Reader, content: Any) -> Self:
         """Return what a document and the arrays of a file hold; raise `FileError` where they do not."""
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -115,7 +116,7 @@ class StoredCounts(Additive):
             When the file cannot be written; one that was there is as it was.
         """
         writer = Writer()
-        writer.save(path, type(self).__name__, self._content(writer))
+        writer.save(path, type(self).__name__, self.content(writer))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
@@ -131,12 +132,12 @@ class StoredCounts(Additive):
                 raise FileError(
                     f"it holds {with_article(reader.kind[:60])}, not {cls._what}; eigentree.load loads it"
                 )
-            return cls._read(reader, reader.content)
+            return cls.read(reader, reader.content)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return all there is as plain arrays by name, as in a file; `from_arrays` gives the same back."""
         writer = Writer()
-        content = self._content(writer)
+        content = self.content(writer)
         documents = {"columns": content.pop("columns"), "content": content}
         texts = {name: np.frombuffer(written(each).encode(), np.uint8) for name, each in documents.items()}
         return texts | writer.arrays
@@ -150,35 +151,30 @@ class StoredCounts(Additive):
         DataError
             When an array is missing or does not fit the others.
         """
-        given = GivenArrays(a_mapping("arrays", arrays, f"those of {cls.__name__}.arrays()", DataError))
+        given = a_mapping("arrays", arrays, f"those of {cls.__name__}.arrays()", DataError)
         try:
-            columns, content = (given.document(name) for name in ("columns", "content"))
-            return cls._read(Reader(given, cls.__name__, content), {**content, "columns": columns})
+            columns, content = (_document(given, name) for name in ("columns", "content"))
+            reader = Reader(partial(_taken, given), cls.__name__, content)
+            return cls.read(reader, {**content, "columns": columns})
         except EigentreeError as error:
             raise DataError(f"these arrays are no {cls._what}: {error}") from None
 
 
-class GivenArrays(Archive):
-    """Arrays of the user's in place of those of a file."""
+def _taken(arrays: Mapping[str, Any], name: str, kinds: Sequence[str], shape: tuple[int, ...]) -> NDArray[Any]:
+    """Return a read-only copy of an array of the user's, of one of some types and a shape."""
+    array = arrays.get(name)
+    if not isinstance(array, np.ndarray):
+        raise FileError(f"{name!r} is missing, or no array")
+    if array.dtype not in [np.dtype(TYPES[kind]) for kind in kinds] or array.shape != shape:
+        raise FileError(f"{name!r} is not an array of the right type and shape")
+    # What the caller does with the array later is no matter.
+    copy = np.array(array)
+    copy.flags.writeable = False
+    return copy
 
-    def __init__(self, arrays: Mapping[str, Any]) -> None:
-        self.arrays = arrays
 
-    def document(self, name: str) -> Any:
-        """Return the plain values of a JSON text in an array of bytes."""
-        found = parsed(
-            bytes(self.take(name, ("U8",), getattr(self.arrays.get(name), "shape", ()))).decode("ascii", "replace")
-        )
-        return Section(found, repr(name), tuple(found) if isinstance(found, dict) else ()).content
-
-    def take(self, name: str, kinds: Sequence[str], shape: tuple[int, ...]) -> NDArray[Any]:
-        """Return a read-only copy of an array of one of some types and a shape."""
-        array = self.arrays.get(name)
-        if not isinstance(array, np.ndarray):
-            raise FileError(f"{name!r} is missing, or no array")
-        if array.dtype not in [np.dtype(TYPES[kind]) for kind in kinds] or array.shape != shape:
-            raise FileError(f"{name!r} is not an array of the right type and shape")
-        # What the caller does with the array later is no matter.
-        copy = np.array(array)
-        copy.flags.writeable = False
-        return copy
+def _document(arrays: Mapping[str, Any], name: str) -> Any:
+    """Return the plain values of a JSON text in an array of bytes."""
+    held = _taken(arrays, name, ("U8",), getattr(arrays.get(name), "shape", ()))
+    found = parsed(bytes(held).decode("ascii", "replace"))
+    return Section(found, repr(name), tuple(found) if isinstance(found, dict) else ()).content

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from eigentree.core.counting.group_counting import add_margins, feature_sums
+from eigentree.core.counting.group_counting import feature_sums
 from eigentree.counting.joint_table import DENSE_CELLS, JointTable
 from eigentree.errors import DataError
 
@@ -21,16 +21,7 @@ if TYPE_CHECKING:
     from eigentree.arrays import Booleans, Floats, Integers
     from eigentree.counting.joint_table import ColumnFeatures
 
-__all__ = ["CountLayout", "Holders", "MergedGroups"]
-
-MERGED_CELLS = 4096
-"""Most cells of a table that is counted in place of several: 32 KiB, a first-level cache."""
-
-ALL_MERGED_CELLS = 2**21
-"""Most cells of all these tables together, which bounds their memory."""
-
-CANDIDATES = 32
-"""Merged groups of a column that a group may join, the latest first: the search stays linear."""
+__all__ = ["CountLayout", "Holders"]
 
 Group = tuple[int, ...]
 
@@ -101,20 +92,22 @@ class CountLayout:
             if math.prod(shape) > np.iinfo(np.int64).max:
                 raise DataError(f"a joint table of {len(group)} columns has more cells than can be numbered")
         dense = tuple(g for g, shape in enumerate(shapes) if math.prod(shape) <= dense_cells)
-        arrays = _laid_end_to_end([kept[g] for g in dense], [shapes[g] for g in dense])
-        return cls(tuple(kept), tuple(shapes), dense, covered, *arrays)
+        return cls(
+            tuple(kept),
+            tuple(shapes),
+            dense,
+            covered,
+            np.cumsum([0, *(len(kept[g]) for g in dense)]),
+            np.array([column for g in dense for column in kept[g]], np.int64),
+            np.array([size for g in dense for size in shapes[g]], np.int64),
+            np.cumsum([0, *(math.prod(shapes[g]) for g in dense)]),
+        )
 
     def empty_sparse(self) -> dict[int, JointTable]:
         """Return a table without rows for each group that is not kept as an array."""
         none = np.zeros(0, np.int64)
         sparse = [g for g in range(len(self.groups)) if g not in self._place]
         return {g: JointTable(self.groups[g], self.shapes[g], none, none) for g in sparse}
-
-    @cached_property
-    def merged(self) -> MergedGroups:
-        """Which of the groups that are kept as arrays are counted together."""
-        groups = [self.groups[g] for g in self.dense]
-        return MergedGroups.of(groups, [self.shapes[g] for g in self.dense], self.table_start)
 
     @cached_property
     def residual_size(self) -> int:
@@ -166,18 +159,6 @@ class CountLayout:
         return self._found[groups, residual]
 
 
-def _laid_end_to_end(
-    groups: Sequence[Group], shapes: Sequence[Group]
-) -> tuple[Integers, Integers, Integers, Integers]:
-    """Return where groups start, their columns and states, and where their tables start."""
-    return (
-        np.cumsum([0, *map(len, groups)]),
-        np.array([column for group in groups for column in group], np.int64),
-        np.array([size for shape in shapes for size in shape], np.int64),
-        np.cumsum([0, *map(math.prod, shapes)]),
-    )
-
-
 def _of_one_shape(found: Sequence[tuple[int, Group, Group, Group, int]]) -> list[Holders]:
     """Return holders of (number, columns, columns of the array, shape, start), those of one shape together."""
     alike: dict[tuple[Group, Group], list[tuple[int, Group, int]]] = {}
@@ -193,18 +174,10 @@ def _of_one_shape(found: Sequence[tuple[int, Group, Group, Group, int]]) -> list
 
 @dataclass(frozen=True, eq=False)
 class Holders:
-    """Arrays of the same shape that hold some groups of columns.
+    """Arrays of the same shape that hold some groups of columns, the `members`.
 
-    Attributes
-    ----------
-    members : list of int
-        Which groups.
-    columns : array, shape (members, columns of an array)
-    start : array, shape (members,)
-        Where each array starts.
-    states : array, shape (columns of an array,)
-    order : tuple of int
-        Where each column of a group is among those of its array; any others are marginalised out.
+    They have `columns`, shape (members, columns of an array), and `states` of each; `start` is where each begins.
+    Of a group's columns `order` is where they are among those of its array; any others are marginalised out.
     """
 
     members: list[int]
@@ -234,116 +207,3 @@ class Holders:
         # What is kept of an array in the order of the group, after an axis of members.
         axes = [0, *(1 + np.argsort(np.argsort(self.order)))]
         sums[self.members] += found.reshape(-1, *widths[self._kept]).transpose(axes)
-
-
-@dataclass(frozen=True, eq=False)
-class MergedGroups:
-    """Larger groups of columns that are counted in place of several, whose tables are sums of theirs.
-
-    To count a row takes as long in a table of a few thousand cells as in one of ten, as long as the table stays in
-    the first cache. So groups that have columns in common are counted as one, and marginalised once in the end.
-
-    Attributes
-    ----------
-    members : tuple of tuple of int
-        The numbers of the groups of each merged one, at least two.
-    alone : array of int
-        The groups that are not merged.
-    group_start, columns, states, table_start : array
-        Columns, numbers of states and cells of the merged groups, as `CountLayout` has them of its groups.
-    margins : array, shape (merged groups' members, 3)
-        Merged group, and first and last cell but one of the member, as `add_margins` takes them.
-    stride_start, strides : array
-        How far apart the cells of a member lie, along the axes of its merged group.
-    """
-
-    members: tuple[tuple[int, ...], ...]
-    alone: Integers
-    group_start: Integers
-    columns: Integers
-    states: Integers
-    table_start: Integers
-    margins: Integers
-    stride_start: Integers
-    strides: Integers
-
-    @classmethod
-    def of(
-        cls,
-        groups: Sequence[Group],
-        shapes: Sequence[Group],
-        table_start: Integers,
-        most: int = MERGED_CELLS,
-        most_together: int = ALL_MERGED_CELLS,
-    ) -> MergedGroups:
-        """Return the merged ones of groups of sorted columns, given their shapes and where their tables start.
-
-        One has at most `most` cells, all of them have `most_together`.
-        """
-        states: dict[int, int] = {}
-        for group, shape in zip(groups, shapes, strict=True):
-            states |= zip(group, shape, strict=True)
-        found = _unions(groups, states, most)
-        while sum(math.prod(states[c] for c in columns) for columns, _ in found) > most_together:
-            most //= 2
-            found = _unions(groups, states, most)
-        margins: list[tuple[int, int, int]] = []
-        strides: list[int] = []
-        stride_start: list[int] = []
-        for k, (columns, numbers) in enumerate(found):
-            for g in numbers:
-                margins.append((k, int(table_start[g]), int(table_start[g + 1])))
-                stride_start.append(len(strides))
-                steps = {c: math.prod(shapes[g][a + 1 :]) for a, c in enumerate(groups[g])}
-                strides += [steps.get(column, 0) for column in columns]
-        taken = {g for _, numbers in found for g in numbers}
-        own = [columns for columns, _ in found]
-        return cls(
-            tuple(tuple(numbers) for _, numbers in found),
-            np.array([g for g in range(len(groups)) if g not in taken], np.int64),
-            *_laid_end_to_end(own, [tuple(states[column] for column in columns) for columns in own]),
-            np.array(margins, np.int64).reshape(-1, 3),
-            np.array(stride_start, np.int64),
-            np.array(strides, np.int64),
-        )
-
-    def complete(self, missing: Booleans) -> Booleans:
-        """Return which merged groups have no column with a missing cell."""
-        found = np.ones(len(self.members), np.bool_)
-        of_column = np.repeat(np.arange(len(self.members)), np.diff(self.group_start))
-        found[of_column[missing[self.columns]]] = False
-        return found
-
-    def add_to(self, sums: NDArray[np.int64], tables: NDArray[np.int64]) -> None:
-        """Add the tables of the merged groups to those of their members."""
-        layout = self.group_start, self.states, self.table_start
-        add_margins(tables, *layout, self.margins, self.stride_start, self.strides, sums)
-
-
-def _unions(groups: Sequence[Group], states: dict[int, int], most: int) -> list[tuple[Group, list[int]]]:
-    """Return columns and members of the unions of groups with at most so many cells, those of at least two.
-
-    The largest groups come first, and each joins the union that it shares a column with and widens least.
-    """
-    unions: list[frozenset[int]] = []
-    members: list[list[int]] = []
-    holding: dict[int, list[int]] = {}
-    sizes = [math.prod(states[column] for column in group) for group in groups]
-    for g in sorted(range(len(groups)), key=lambda g: (-sizes[g], groups[g])):
-        if sizes[g] > most:
-            continue
-        columns = frozenset(groups[g])
-        near = {k for column in groups[g] for k in holding.get(column, [])[-CANDIDATES:]}
-        wider = [(math.prod(states[column] for column in columns - unions[k]), k) for k in near]
-        fitting = [(by, k) for by, k in wider if by * math.prod(states[column] for column in unions[k]) <= most]
-        if fitting:
-            _, k = min(fitting)
-            members[k].append(g)
-        else:
-            k = len(unions)
-            unions.append(frozenset())
-            members.append([g])
-        for column in columns - unions[k]:
-            holding.setdefault(column, []).append(k)
-        unions[k] |= columns
-    return [(tuple(sorted(union)), each) for union, each in zip(unions, members, strict=True) if len(each) > 1]

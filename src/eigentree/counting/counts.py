@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from eigentree.arrays import Booleans, Codes, Floats, Integers
-    from eigentree.counting.count_layout import MergedGroups
     from eigentree.counting.joint_table import ColumnFeatures
     from eigentree.data.tables.rows import Rows
     from eigentree.graphs.graph import LatentGraph
@@ -35,10 +34,6 @@ __all__ = ["Accumulator", "Counts", "MomentSource", "weighted_chunks"]
 
 SHARED_FROM = 300_000
 """Rows times groups from which starting threads pays."""
-
-MERGED_FROM, MERGED_ROWS = 16_384, 2_048
-"""Rows from which groups that come later are counted together, which has to pay for marginalising; and fewest rows
-at a time that are counted so, or else the tables would come and go in the caches too often."""
 
 MOST_PARTS = 32
 """Parts of a sparse table that are kept apart before they are merged: memory stays in proportion to what occurs."""
@@ -303,34 +298,22 @@ def _not_the_same(one: Columns, other: Columns) -> str:
 class Accumulator:
     """Counts while they are being made, chunk by chunk of codes.
 
-    Threads, as many as numba may use by default, share the groups from `shared_from` rows times groups on; after
-    `merged_from` rows, groups are counted together.
+    Threads, as many as numba may use by default, share the groups from `shared_from` rows times groups on.
     """
 
-    def __init__(
-        self,
-        layout: CountLayout,
-        threads: int | None = None,
-        shared_from: int = SHARED_FROM,
-        merged_from: int = MERGED_FROM,
-    ) -> None:
+    def __init__(self, layout: CountLayout, threads: int | None = None, shared_from: int = SHARED_FROM) -> None:
         self.layout = layout
         self.threads = thread_count() if threads is None else threads
-        self.shared_from, self.merged_from = shared_from, merged_from
+        self.shared_from = shared_from
         self.rows: float = 0
         self.whole = np.zeros(int(layout.table_start[-1]), np.int64)
         self.weighted: Floats | None = None
         self.residual: NDArray[Any] | None = None
         self.empty = layout.empty_sparse()
         self.parts: dict[int, list[tuple[Integers, NDArray[Any]]]] = {g: [] for g in self.empty}
-        self.merged: NDArray[np.int64] | None = None
-        self.pool: ThreadPoolExecutor | None = None
-        self.pending: list[Future[None]] = []
 
     def add(self, codes: Codes, weights: NDArray[Any] | None) -> None:
-        """Count rows of codes, each as often as its weight says; the codes stay as they are until the next call."""
-        # Threads of the rows before have counted while these were encoded, but no table has two writers.
-        self._wait()
+        """Count rows of codes, each as often as its weight says."""
         if not (codes.flags.f_contiguous or codes.flags.c_contiguous):
             # The last part of a longer buffer: a copy of it spares every loop one more compiled form.
             codes = np.asfortranarray(codes)
@@ -359,40 +342,20 @@ class Accumulator:
             self._add_residual(codes, weights, set(np.flatnonzero(missing).tolist()))
 
     def _add_ones(self, codes: Codes, missing: Booleans) -> None:
-        """Count rows once each, in threads that may go on while the next rows are encoded."""
-        layout = self.layout
-        which: list[tuple[NDArray[np.int64], CountLayout | MergedGroups, Integers]]
-        which = [(self.whole, layout, np.arange(len(layout.dense)))]
-        if self.rows >= self.merged_from and len(codes) >= MERGED_ROWS and layout.merged.members:
-            merged = layout.merged
-            if self.merged is None:
-                self.merged = np.zeros(int(merged.table_start[-1]), np.int64)
-            complete = merged.complete(missing)
-            directly = np.concatenate([merged.alone, *(merged.members[k] for k in np.flatnonzero(~complete))])
-            which = [(self.merged, merged, np.flatnonzero(complete)), (self.whole, layout, directly)]
-        which = [each for each in which if len(each[2])]
+        """Count rows once each, in threads where there is enough to count."""
+        layout, groups = self.layout, len(self.layout.dense)
 
         def count(part: int, parts: int) -> None:
-            for tables, arrays, numbers in which:
-                own = np.ascontiguousarray(numbers[part::parts])
-                where = arrays.group_start, arrays.columns, arrays.states, arrays.table_start
-                count_groups(codes.T, own, *where, tables, missing)
+            where = layout.group_start, layout.columns, layout.states, layout.table_start
+            count_groups(codes.T, np.arange(part, groups, parts), *where, self.whole, missing)
 
-        groups = sum(len(numbers) for _, _, numbers in which)
         threads = min(self.threads, groups) if groups * len(codes) > self.shared_from else 1
         if threads <= 1:
             count(0, 1)
             return
-        if self.pool is None:
-            self.pool = ThreadPoolExecutor(self.threads)
         # Every group has a table of its own, so nothing depends on who counts it.
-        self.pending = [self.pool.submit(count, part, threads) for part in range(threads)]
-
-    def _wait(self) -> None:
-        """Return when no thread counts any more."""
-        for counting in self.pending:
-            counting.result()
-        self.pending = []
+        with ThreadPoolExecutor(threads) as pool:
+            list(pool.map(count, range(threads), [threads] * threads))
 
     def _add_residual(self, codes: Codes, weights: NDArray[Any] | None, missing: set[int]) -> None:
         """Count the rows that a covered group has and its holder has not, for want of a cell."""
@@ -436,12 +399,6 @@ class Accumulator:
 
     def counts(self, columns: Columns) -> Counts:
         """Return what was counted; nothing can be added any more."""
-        self._wait()
-        if self.pool is not None:
-            self.pool.shutdown()
-        if self.merged is not None:
-            self.layout.merged.add_to(self.whole, self.merged)
-            self.merged = None
         dense: NDArray[Any] = self.whole if self.weighted is None else self.whole + self.weighted
         sparse = dict(self.empty)
         for g, parts in self.parts.items():

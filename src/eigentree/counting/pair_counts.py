@@ -21,7 +21,7 @@ from eigentree.counting.counts import weighted_chunks
 from eigentree.counting.mutual_information import mutual_information, tree_distances
 from eigentree.data.streams.encoded_stream import Encoded, any_rows, any_rows_and_columns
 from eigentree.data.tables.columns import columns_content, columns_of
-from eigentree.data.tables.rows import Rows, rows_at_a_time
+from eigentree.data.tables.rows import Rows
 from eigentree.data.tables.state_rules import ReadOptions
 from eigentree.data.tables.weights import MOST_WEIGHT, warn_of_few
 from eigentree.errors import DataError, FileError
@@ -39,13 +39,10 @@ if TYPE_CHECKING:
     from eigentree.data.tables.state_rules import Categories, NumericRule, UnknownRule
     from eigentree.io.stores import Reader, Writer
 
-__all__ = ["KIND", "PairCounts", "read_pairs"]
+__all__ = ["PairCounts"]
 
-KIND = "PairCounts"
-
-MOST_NARROW, MOST_NARROW_ONES = 6, 12
-"""States of a column up to which a product of matrices counts faster than a loop over rows, measured: of rows with
-weights, and of rows that count once each, where the matrices are of bits."""
+MOST_NARROW = 12
+"""States of a column up to which products of rows of bits count faster than a loop over rows, measured."""
 
 PLANE_WORDS, ALL_WORDS = 256, 2**22
 """Most words of bits that the rows of one state take at a time, and those of all states together, 32 MB."""
@@ -240,14 +237,30 @@ class PairCounts(StoredCounts):
         table = self.tables(places[:1], places[1:])[:, :, 0, 0]
         return np.asarray(table if self.matrix.dtype.kind == "f" else table.astype(np.int64))
 
-    def _content(self, writer: Writer) -> dict[str, Any]:
+    def content(self, writer: Writer) -> dict[str, Any]:
+        """Return the document of the counts, after putting their arrays into the file."""
         writer.array("complete", self.complete.astype(np.uint8))
         writer.array("matrix", self.matrix if self.matrix.dtype.kind == "f" else self.matrix.astype(np.int64))
         return {"columns": columns_content(self.columns), "rows": plain(self.rows, "the number of rows")}
 
     @classmethod
-    def _read(cls, reader: Reader, content: Any) -> PairCounts:
-        return read_pairs(reader, content)
+    def read(cls, reader: Reader, content: Any) -> PairCounts:
+        """Return the pair counts of a document and the arrays of a file; raise `FileError` where they are none."""
+        entry = Section(content, "pair counts", ("columns", "rows"))
+        columns, rows = columns_of(entry["columns"]), stored_rows(entry)
+        complete = reader.array("complete", ("U8",), len(columns.names)).astype(np.bool_)
+        size = int(_kept(columns, complete).sum())
+        matrix = reader.array("matrix", COUNTED, size, size)
+        fits = (
+            rows <= MOST_WEIGHT
+            and (matrix <= rows * (1 + ROUNDING) + ROUNDING).all()
+            and (matrix == matrix.T).all()
+        )
+        whole = matrix if matrix.dtype.kind == "f" else matrix.astype(_count_type(rows))
+        found = PairCounts(columns, rows, complete, whole)
+        if not fits or (found._every_state < -ROUNDING).any():
+            raise FileError("these are no pair counts: their numbers do not fit their rows")
+        return found
 
     @property
     def _every_state(self) -> NDArray[Any]:
@@ -282,21 +295,6 @@ class PairCounts(StoredCounts):
             rest[last] = self.rows - matrix.diagonal()[start[column] : last].sum()
             matrix[last], matrix[:, last] = rest, rest
         return matrix
-
-
-def read_pairs(reader: Reader, content: Any) -> PairCounts:
-    """Return the pair counts of a document and the arrays of the file; raise `FileError` where they are none."""
-    entry = Section(content, "pair counts", ("columns", "rows"))
-    columns, rows = columns_of(entry["columns"]), stored_rows(entry)
-    complete = reader.array("complete", ("U8",), len(columns.names)).astype(np.bool_)
-    size = int(_kept(columns, complete).sum())
-    matrix = reader.array("matrix", COUNTED, size, size)
-    fits = rows <= MOST_WEIGHT and (matrix <= rows * (1 + ROUNDING) + ROUNDING).all() and (matrix == matrix.T).all()
-    whole = matrix if matrix.dtype.kind == "f" else matrix.astype(_count_type(rows))
-    found = PairCounts(columns, rows, complete, whole)
-    if not fits or (found._every_state < -ROUNDING).any():
-        raise FileError("these are no pair counts: their numbers do not fit their rows")
-    return found
 
 
 def _kept(columns: Columns, complete: Booleans) -> Integers:
@@ -336,14 +334,11 @@ def _counted(rows: Rows, weights: NDArray[Any] | None) -> PairCounts:
     total = int(total) if whole else total
     matrix: NDArray[Any] = np.zeros((size, size), _count_type(total) if whole else np.float64)
     states = np.array(columns.states, np.int64)
-    wide = states > (MOST_NARROW_ONES if weights is None else MOST_NARROW)
-    narrow = _CountedStates.of(np.flatnonzero(~wide), start, kept)
+    # Bits have no weights.
+    wide = states > (MOST_NARROW if weights is None else 0)
     for codes, weight in weighted_chunks(rows, weights):
-        if weight is None:
-            narrow.add_ones(codes, matrix)
-        else:
-            # Sums of weights are exact in double precision.
-            narrow.add(codes, weight.astype(np.float64), matrix)
+        if weight is None and not wide.all():
+            _add_ones(codes, np.flatnonzero(~wide), start, kept, matrix)
         if wide.any():
             ones = np.ones(len(codes), np.int64) if weight is None else weight
             count_pairs(codes.T, ones.astype(np.int64 if whole else np.float64), wide, states, start, kept, matrix)
@@ -351,47 +346,19 @@ def _counted(rows: Rows, weights: NDArray[Any] | None) -> PairCounts:
     return PairCounts(columns, total, complete, matrix)
 
 
-@dataclass(frozen=True, eq=False)
-class _CountedStates:
-    """The counted states of narrow columns: the column of each, its code, and its place in the matrix of counts."""
-
-    column: Integers
-    state: Integers
-    place: Integers
-
-    @classmethod
-    def of(cls, columns: Integers, start: Integers, kept: Integers) -> _CountedStates:
-        column = np.repeat(columns, kept[columns])
-        state = np.concatenate([np.arange(count) for count in kept[columns]] or [np.zeros(0, np.int64)])
-        return cls(column, state, start[column] + state)
-
-    def add_ones(self, codes: Codes, matrix: NDArray[Any]) -> None:
-        """Add how many rows have each two states to the upper triangle of the matrix, 64 rows to a word."""
-        if not len(self.column):
-            return
-        words = max(1, min(PLANE_WORDS, ALL_WORDS // len(self.column)))
-        for begin in range(0, len(codes), 64 * words):
-            part = codes[begin : begin + 64 * words].T
-            planes = np.zeros((len(self.column), -(-part.shape[1] // 64) * 8), np.uint8)
-            for first in range(0, len(self.column), BLOCK):
-                block = slice(first, first + BLOCK)
-                state = self.state[block, None].astype(codes.dtype)
-                bits = np.packbits(part[self.column[block]] == state, axis=1)
-                planes[block, : bits.shape[1]] = bits
-            add_common_bits(planes.view(np.uint64), self.place, matrix)
-
-    def add(self, codes: Codes, weights: Floats, matrix: NDArray[Any]) -> None:
-        """Add what rows with each two states weigh to the upper triangle of the matrix, block by block."""
-        at_a_time = rows_at_a_time(max(1, len(self.column)))
-        for begin in range(0, len(codes), at_a_time):
-            part = slice(begin, begin + at_a_time)
-            known = (codes[part][:, self.column] == self.state.astype(codes.dtype)).astype(np.float64)
-            weighted = known * weights[part, None]
-            for a in range(0, len(self.column), BLOCK):
-                for b in range(a, len(self.column), BLOCK):
-                    one, two = slice(a, a + BLOCK), slice(b, b + BLOCK)
-                    product = weighted[:, one].T @ known[:, two]
-                    matrix[np.ix_(self.place[one], self.place[two])] += product.astype(matrix.dtype)
+def _add_ones(codes: Codes, columns: Integers, start: Integers, kept: Integers, matrix: NDArray[Any]) -> None:
+    """Add how many rows have each two states of some columns to the upper triangle, 64 rows to a word."""
+    column = np.repeat(columns, kept[columns])
+    state = np.concatenate([np.arange(count) for count in kept[columns]]).astype(codes.dtype)
+    words = max(1, min(PLANE_WORDS, ALL_WORDS // max(1, len(column))))
+    for begin in range(0, len(codes), 64 * words):
+        part = codes[begin : begin + 64 * words].T
+        planes = np.zeros((len(column), -(-part.shape[1] // 64) * 8), np.uint8)
+        for first in range(0, len(column), BLOCK):
+            block = slice(first, first + BLOCK)
+            bits = np.packbits(part[column[block]] == state[block, None], axis=1)
+            planes[block, : bits.shape[1]] = bits
+        add_common_bits(planes.view(np.uint64), start[column] + state, matrix)
 
 
 def _mirror(matrix: NDArray[Any]) -> None:

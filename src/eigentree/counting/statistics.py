@@ -37,9 +37,7 @@ if TYPE_CHECKING:
     from eigentree.graphs.templates import Template
     from eigentree.io.stores import Reader, Writer
 
-__all__ = ["KIND", "Statistics", "check_counts", "read_statistics", "statistics_content"]
-
-KIND = "Statistics"
+__all__ = ["Statistics", "check_counts"]
 
 RESIDUAL = "holes"  # the name of this entry in files
 
@@ -169,12 +167,54 @@ class Statistics(StoredCounts):
         groups, columns = len(self.counts.groups), len(self.columns.names)
         return f"<Statistics of {self.rows:,g} rows: {groups} groups of {columns} columns>"
 
-    def _content(self, writer: Writer) -> dict[str, Any]:
-        return statistics_content(writer, self)
+    def content(self, writer: Writer) -> dict[str, Any]:
+        """Return the document of statistics, after putting their arrays into the file."""
+        counts, sample = self.counts, self.sample
+        sparse = [counts.sparse[g] for g in sorted(counts.sparse)]
+        writer.array("dense", counts.dense)
+        if counts.residual is not None:
+            writer.array("residual", counts.residual)
+        if sparse:
+            writer.array("keys", np.concatenate([table.keys for table in sparse if table.keys is not None]))
+            writer.array("values", np.concatenate([table.values for table in sparse]))
+        for name in ("hashes", "codes", "weights"):
+            writer.array(f"sample_{name}", getattr(sample, name))
+        return {
+            "columns": columns_content(self.columns),
+            "groups": [list(group) for group in (*counts.layout.groups, *counts.layout.covered)],
+            "rows": plain(counts.rows, "the number of rows"),
+            RESIDUAL: counts.residual is not None,
+            "sparse": [len(table.values) for table in sparse],
+            "sample": len(sample.hashes),
+            "known_to": sample.known_to,
+        }
 
     @classmethod
-    def _read(cls, reader: Reader, content: Any) -> Statistics:
-        return read_statistics(reader, content)
+    def read(cls, reader: Reader, content: Any) -> Statistics:
+        """Return the statistics of a document and the arrays of the file; raise `FileError` where they are none."""
+        entries = ("columns", "groups", "rows", RESIDUAL, "sparse", "sample", "known_to")
+        entry = Section(content, "statistics", entries)
+        columns = columns_of(entry["columns"])
+        layout = _checked_layout(entry.items("groups"), columns)
+        rows = stored_rows(entry)
+        dense = reader.array("dense", COUNTED, int(layout.table_start[-1]))
+        residual = reader.array("residual", COUNTED, layout.residual_size) if entry.flag(RESIDUAL) else None
+        sizes, sparse = entry.wholes("sparse"), layout.empty_sparse()
+        if len(sizes) != len(sparse):
+            raise FileError("there is not one sparse table per large group")
+        if sparse:
+            keys, values = reader.array("keys", ("I64",), sum(sizes)), reader.array("values", COUNTED, sum(sizes))
+            for (start, stop), g in zip(pairwise(accumulate(sizes, initial=0)), sparse, strict=True):
+                sparse[g] = replace(sparse[g], keys=keys[start:stop], values=values[start:stop])
+        size = entry.whole("sample", 0, SAMPLE_ROWS)
+        kind = f"U{8 * columns.code_type.itemsize}" if size else "U8"
+        sample = RowSample(
+            reader.array("sample_hashes", ("U64",), size),
+            reader.array("sample_codes", (kind,), size, len(columns.names)),
+            reader.array("sample_weights", COUNTED, size),
+            entry.whole("known_to", -1, EVERY_HASH),
+        )
+        return _fitting(Statistics(Counts.laid_out(columns, layout, dense, sparse, residual, rows), sample))
 
 
 def _counted(rows: Encoded, empty: Statistics) -> Statistics:
@@ -227,56 +267,6 @@ def _fitting(statistics: Statistics) -> Statistics:
     if not fits:
         raise FileError("their lengths or numbers do not fit their columns")
     return statistics
-
-
-def statistics_content(writer: Writer, statistics: Statistics) -> dict[str, Any]:
-    """Return the document of statistics, after putting their arrays into the file."""
-    counts, sample = statistics.counts, statistics.sample
-    sparse = [counts.sparse[g] for g in sorted(counts.sparse)]
-    writer.array("dense", counts.dense)
-    if counts.residual is not None:
-        writer.array("residual", counts.residual)
-    if sparse:
-        writer.array("keys", np.concatenate([table.keys for table in sparse if table.keys is not None]))
-        writer.array("values", np.concatenate([table.values for table in sparse]))
-    for name in ("hashes", "codes", "weights"):
-        writer.array(f"sample_{name}", getattr(sample, name))
-    return {
-        "columns": columns_content(statistics.columns),
-        "groups": [list(group) for group in (*counts.layout.groups, *counts.layout.covered)],
-        "rows": plain(counts.rows, "the number of rows"),
-        RESIDUAL: counts.residual is not None,
-        "sparse": [len(table.values) for table in sparse],
-        "sample": len(sample.hashes),
-        "known_to": sample.known_to,
-    }
-
-
-def read_statistics(reader: Reader, content: Any) -> Statistics:
-    """Return the statistics of a document and the arrays of the file; raise `FileError` where they are none."""
-    entries = ("columns", "groups", "rows", RESIDUAL, "sparse", "sample", "known_to")
-    entry = Section(content, "statistics", entries)
-    columns = columns_of(entry["columns"])
-    layout = _checked_layout(entry.items("groups"), columns)
-    rows = stored_rows(entry)
-    dense = reader.array("dense", COUNTED, int(layout.table_start[-1]))
-    residual = reader.array("residual", COUNTED, layout.residual_size) if entry.flag(RESIDUAL) else None
-    sizes, sparse = entry.wholes("sparse"), layout.empty_sparse()
-    if len(sizes) != len(sparse):
-        raise FileError("there is not one sparse table per large group")
-    if sparse:
-        keys, values = reader.array("keys", ("I64",), sum(sizes)), reader.array("values", COUNTED, sum(sizes))
-        for (start, stop), g in zip(pairwise(accumulate(sizes, initial=0)), sparse, strict=True):
-            sparse[g] = replace(sparse[g], keys=keys[start:stop], values=values[start:stop])
-    size = entry.whole("sample", 0, SAMPLE_ROWS)
-    kind = f"U{8 * columns.code_type.itemsize}" if size else "U8"
-    sample = RowSample(
-        reader.array("sample_hashes", ("U64",), size),
-        reader.array("sample_codes", (kind,), size, len(columns.names)),
-        reader.array("sample_weights", COUNTED, size),
-        entry.whole("known_to", -1, EVERY_HASH),
-    )
-    return _fitting(Statistics(Counts.laid_out(columns, layout, dense, sparse, residual, rows), sample))
 
 
 def check_counts(plan: ViewPlan, counts: Counts) -> None:

@@ -58,16 +58,9 @@ MOST_WINDOWS, MOST_STEPS = 16_384, 2**20
 class SequencePieces(NamedTuple):
     """Pieces of sequences, end to end, with some steps before and after them.
 
-    Attributes
-    ----------
-    codes : array, shape (steps, blocks), column-major
-        Patterns of the blocks of channels.
-    starts : array, shape (pieces + 1,)
-        Where each begins, the steps before it included.
-    own : array, shape (pieces, 2)
-        From which step on and up to which is the piece itself, counted from there.
-    begins : array, shape (pieces,)
-        Whether a piece begins its sequence.
+    `codes` are the patterns of the blocks of channels, shape (steps, blocks), column-major; `starts` is where each
+    piece begins, the steps before it included. From there on, `own` is which steps are the piece itself, shape
+    (pieces, 2); `begins` whether it begins its sequence.
     """
 
     codes: Codes

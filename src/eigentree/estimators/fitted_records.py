@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from eigentree.counting.statistics import check_counts, read_statistics, statistics_content
+from eigentree.counting.statistics import Statistics, check_counts
 from eigentree.data.sequences.steps import FORM
 from eigentree.data.tables.columns import columns_content, columns_of
 from eigentree.em.stored_learning import LEARNER, SEARCH, START
@@ -48,7 +48,7 @@ def _plan(reader: Reader, content: Any, _: At) -> Any:
 
 
 def _counted(reader: Reader, content: Any, known: Mapping[str, Any]) -> Any:
-    statistics = read_statistics(reader, content)
+    statistics = Statistics.read(reader, content)
     check_counts(known["plan_"], statistics.counts)
     return statistics
 
@@ -101,7 +101,7 @@ RECORDS = {
                 lambda writer, name, report: report_content(report),
                 lambda reader, content, at: read_report(content, at.known["model_"]),
             ),
-            "statistics": optional(within(statistics_content, _counted)),
+            "statistics": optional(within(lambda writer, held: held.content(writer), _counted)),
         },
         {"search": SEARCH},
         suffix="_",

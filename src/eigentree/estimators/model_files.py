@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eigentree.counting.pair_counts import KIND as PAIRS
-from eigentree.counting.pair_counts import read_pairs
-from eigentree.counting.statistics import KIND as STATISTICS
-from eigentree.counting.statistics import read_statistics
+from eigentree.counting.pair_counts import PairCounts
+from eigentree.counting.statistics import Statistics
 from eigentree.data.tables.columns import checked_columns, columns_content, columns_of
 from eigentree.errors import FileError
 from eigentree.estimators.classification.class_column import ClassColumn
@@ -116,7 +114,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     True
     """
     with opened_store(path) as reader:
-        others = {STATISTICS: read_statistics, PAIRS: read_pairs, NETWORK: read_network}
+        others = {"Statistics": Statistics.read, "PairCounts": PairCounts.read, NETWORK: read_network}
         if reader.kind in others:
             return others[reader.kind](reader, reader.content)
         return _read(reader, reader.kind, reader.content)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from eigentree.errors import FileError, quoted
-from eigentree.io.documents import Section, number, plain, texts, unplain, whole
+from eigentree.errors import FileError
+from eigentree.io.documents import Section, number, plain, texts, typed, unplain, whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -44,25 +44,12 @@ class At(NamedTuple):
 class Field:
     """How one type of value stands in a file.
 
-    Attributes
-    ----------
-    write : callable
-        Takes the writer, the name of the entry and the value; returns what stands in the document.
-    read : callable
-        Takes the reader, what stands in the document, and where; raises `FileError` where that is no such value.
+    `write` takes the writer, the name of the entry and the value, and returns what stands in the document. `read`
+    takes the reader, what stands there, and where; it raises `FileError` where that is no such value.
     """
 
     write: Callable[[Any, str, Any], Any]
     read: Callable[[Any, Any, At], Any]
-
-
-def _typed(kind: type, called: str) -> Field:
-    def read(_: Reader, content: Any, at: At) -> Any:
-        if type(content) is not kind:
-            raise FileError(f"{at.where} is {called}, not {quoted(content)}")
-        return content
-
-    return Field(lambda writer, name, value: kind(value), read)
 
 
 def _put_series(writer: Writer, name: str, series: Any) -> int:
@@ -77,8 +64,8 @@ def _series(reader: Reader, content: Any, at: At) -> Any:
     return series.copy()
 
 
-TEXT = _typed(str, "a string")
-FLAG = _typed(bool, "true or false")
+TEXT = Field(lambda writer, name, value: str(value), lambda reader, content, at: typed(content, str, at.where))
+FLAG = Field(lambda writer, name, value: bool(value), lambda reader, content, at: typed(content, bool, at.where))
 WHOLE = Field(lambda writer, name, value: int(value), lambda reader, content, at: whole(content, at.where))
 TEXTS = Field(lambda writer, name, value: list(value), lambda reader, content, at: texts(content, at.where))
 NUMBER = Field(
@@ -103,9 +90,7 @@ def tuple_of(inner: Field) -> Field:
     """Return the field of a list of values, which is read as a tuple."""
 
     def read(reader: Reader | None, content: Any, at: At) -> Any:
-        if type(content) is not list:
-            raise FileError(f"{at.where} is a list, not {quoted(content)}")
-        return tuple(inner.read(reader, each, at) for each in content)
+        return tuple(inner.read(reader, each, at) for each in typed(content, list, at.where))
 
     return Field(lambda writer, name, value: [inner.write(writer, name, each) for each in value], read)
 
@@ -122,18 +107,8 @@ def within(write: Callable[[Writer, Any], Any], read: Callable[[Reader, Any, Map
 class Record:
     """How a class stands in a file: an object of the document, with one entry per attribute.
 
-    Attributes
-    ----------
-    what : str
-        What messages call it.
-    fields : mapping of str to Field
-        By the names of the entries, in the order in which they are read.
-    later : mapping of str to Field
-        Entries that a file need not have.
-    attributes : mapping of str to str
-        The attributes of entries that are called otherwise.
-    suffix : str
-        What the names of all other attributes end with, as those of what was fitted do.
+    Messages call it `what`. Its `fields` are read in their order; those of `later` need not be there. `attributes`
+    are those of entries that are called otherwise; the names of all others end with the `suffix`.
     """
 
     what: str

@@ -21,6 +21,7 @@ __all__ = [
     "parsed",
     "plain",
     "texts",
+    "typed",
     "unplain",
     "whole",
     "written",
@@ -30,6 +31,8 @@ T = TypeVar("T")
 
 MOST = 2**53
 """Whole numbers in documents are smaller than this, unless they are parameters of the user's."""
+
+TYPE_NAMES = {str: "a string", bool: "true or false", list: "a list"}
 
 MOST_BITS = 10_000
 """Python itself refuses to write or read whole numbers of more than 4,300 digits."""
@@ -142,6 +145,13 @@ def texts(content: Any, what: str) -> tuple[str, ...]:
     return tuple(content)
 
 
+def typed(content: Any, kind: type[T], what: str) -> T:
+    """Return a string, truth value or list as it is."""
+    if type(content) is not kind:
+        raise FileError(f"{what} is {TYPE_NAMES[kind]}, not {quoted(content)}")
+    return content
+
+
 class Section:
     """One JSON object of a document, called `where` in messages, whose entries are known and are read by type."""
 
@@ -174,11 +184,11 @@ class Section:
 
     def text(self, name: str) -> str:
         """Return a string."""
-        return self._of(name, str, "a string")
+        return typed(self.content[name], str, self.at(name))
 
     def flag(self, name: str) -> bool:
         """Return True or False."""
-        return self._of(name, bool, "true or false")
+        return typed(self.content[name], bool, self.at(name))
 
     def number(self, name: str) -> float:
         """Return a number that `plain` wrote: it may be infinite, or NaN."""
@@ -190,7 +200,7 @@ class Section:
 
     def items(self, name: str) -> list[Any]:
         """Return a list."""
-        return self._of(name, list, "a list")
+        return typed(self.content[name], list, self.at(name))
 
     def texts(self, name: str) -> tuple[str, ...]:
         """Return a list of strings."""
@@ -199,9 +209,3 @@ class Section:
     def wholes(self, name: str, least: int = 0, most: int = MOST) -> tuple[int, ...]:
         """Return a list of whole numbers within bounds."""
         return tuple(whole(each, self.at(name), least, most) for each in self.items(name))
-
-    def _of(self, name: str, kind: type[T], called: str) -> T:
-        found = self.content[name]
-        if type(found) is not kind:
-            raise FileError(f"{self.at(name)} is {called}, not {quoted(found)}")
-        return found

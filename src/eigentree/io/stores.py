@@ -10,9 +10,10 @@ import json
 import math
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from hashlib import sha256
 from itertools import accumulate, pairwise
-from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import IO, TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -24,13 +25,13 @@ from eigentree.io.documents import Section, UnknownEntryError, parsed, texts, wh
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from eigentree.arrays import Floats
 
-__all__ = ["FORMAT", "TYPES", "Archive", "Reader", "Writer", "opened_store", "write_archive"]
+__all__ = ["FORMAT", "TYPES", "Reader", "Writer", "opened_store"]
 
 FORMAT = 1, 0
 """The version of the format that is written."""
@@ -43,15 +44,9 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Writer:
-    """What goes into a file, while it is being collected.
+    """What goes into a file, while it is being collected: arrays, and documents of what pieces share.
 
-    Attributes
-    ----------
-    prefix : str
-        What the names of the arrays of this piece begin with.
-    arrays : dict of str to array
-    shared : dict
-        For each kind of thing that pieces share, the documents of those met so far.
+    The names of the arrays of a piece begin with its `prefix`.
     """
 
     prefix: str = ""
@@ -87,29 +82,18 @@ class Writer:
         document = {"format": list(FORMAT), "eigentree": __version__, "kind": kind, "content": content}
         for name, things in self.shared.items():
             document[name] = [described for _, described in things.values()]
-        write_archive(path, document, self.arrays)
+        _write_archive(path, document, self.arrays)
 
 
 @dataclass(frozen=True)
 class Reader:
-    """What comes out of a file.
+    """What comes out of a file that holds something of a `kind`: the document of it, and its arrays.
 
-    Attributes
-    ----------
-    archive : Archive
-    kind : str
-        What the file holds.
-    content : object
-        The document of it.
-    prefix : str
-        What the names of the arrays of this piece begin with.
-    shared : dict
-        The documents of what pieces share.
-    made : dict
-        What was made of these.
+    The names of the arrays of a piece begin with its `prefix`; `take` gives them by name, types and shape. What
+    pieces share is `made` once from the `shared` documents.
     """
 
-    archive: Archive
+    take: Callable[[str, Sequence[str], tuple[int, ...]], NDArray[Any]]
     kind: str
     content: Any
     prefix: str = ""
@@ -129,7 +113,7 @@ class Reader:
 
     def array(self, name: str, kinds: Sequence[str], *shape: int) -> NDArray[Any]:
         """Return an array of one of some types, by safetensors' names, read-only."""
-        return self.archive.take(f"{self.prefix}{name}", kinds, shape)
+        return self.take(f"{self.prefix}{name}", kinds, shape)
 
     def flat(self, name: str, shapes: Sequence[tuple[int, ...]]) -> list[Floats]:
         """Return several arrays of finite numbers that were put into the file as one, read-only."""
@@ -181,13 +165,22 @@ def opened_store(path: str | os.PathLike[str]) -> Iterator[Reader]:
     newer, shown = "", repr(str(path)[:200])
     with opened(path) as (file, size):
         try:
-            archive = Archive(file, size)
-            newer = _newer(archive.document)
-            archive.check_digest()
-            entry = Section(archive.document, "the document", ("format", "eigentree", "kind", "content"), SHARED)
+            start, index = _header(file, size)
+            metadata = index.pop(METADATA, None)
+            if not isinstance(metadata, dict) or "eigentree" not in metadata:
+                raise FileError("it is a safetensors file, but not one of eigentree's")
+            kept = Section(metadata, "the metadata", ("eigentree", "sha256"))
+            text, places = kept.text("eigentree"), _checked_places(index, size - start)
+            document = parsed(text)
+            newer = _newer(document)
+            file.seek(start)
+            if _digest(text, places, iter(lambda: file.read(BLOCK), b"")) != kept.text("sha256"):
+                raise FileError("it is damaged: its contents are not what was written")
+            entry = Section(document, "the document", ("format", "eigentree", "kind", "content"), SHARED)
             shared = {name: entry.items(name) for name in SHARED if entry.has(name)}
-            yield Reader(archive, entry.text("kind"), entry["content"], shared=shared)
-            archive.check_all_taken()
+            yield Reader(partial(_take, file, start, places), entry.text("kind"), entry["content"], shared=shared)
+            if places:
+                raise FileError(f"there is an array {next(iter(places))[:60]!r} that belongs to nothing")
         except EigentreeError as error:
             said = f"{newer}: {error}" if newer and isinstance(error, UnknownEntryError) else str(error)
             # What is said of a part of the file is said of the file.
@@ -224,34 +217,31 @@ BLOCK = 2**20
 
 METADATA = "__metadata__"
 
-
-class _ArrayPlace(NamedTuple):
-    """Where an array lies behind the header."""
-
-    kind: str
-    shape: tuple[int, ...]
-    start: int
-    stop: int
+ArrayPlace: TypeAlias = tuple[str, tuple[int, ...], int, int]
+"""The type and shape of an array, and where it starts and stops behind the header."""
 
 
-def write_archive(
+def _write_archive(
     path: str | os.PathLike[str], document: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
 ) -> None:
     """Write a document and arrays into one file, whole or not at all."""
     # Wide types first: then every array begins at a multiple of its width.
-    laid = {name: _laid(arrays[name]) for name in sorted(arrays, key=lambda name: (-arrays[name].itemsize, name))}
-    places: dict[str, _ArrayPlace] = {}
+    order = sorted(arrays, key=lambda name: (-arrays[name].itemsize, name))
+    # Row by row, the lowest byte first.
+    laid = {
+        name: np.ascontiguousarray(arrays[name], arrays[name].dtype.newbyteorder("<")).reshape(arrays[name].shape)
+        for name in order
+    }
+    places: dict[str, ArrayPlace] = {}
     end = 0
     for name, array in laid.items():
-        places[name] = _ArrayPlace(NAMES[array.dtype], array.shape, end, end + array.nbytes)
+        places[name] = NAMES[array.dtype], array.shape, end, end + array.nbytes
         end += array.nbytes
     text = written(document)
-    digest = _begun_digest(text, places)
-    for array in laid.values():
-        digest.update(array.data.cast("B") if array.size else b"")
-    index: dict[str, Any] = {METADATA: {"eigentree": text, "sha256": digest.hexdigest()}}
-    for name, place in places.items():
-        index[name] = {"dtype": place.kind, "shape": place.shape, "data_offsets": (place.start, place.stop)}
+    digest = _digest(text, places, (array.data.cast("B") for array in laid.values() if array.size))
+    index: dict[str, Any] = {METADATA: {"eigentree": text, "sha256": digest}}
+    for name, (kind, shape, start, stop) in places.items():
+        index[name] = {"dtype": kind, "shape": shape, "data_offsets": (start, stop)}
     header = json.dumps(index, separators=(",", ":")).encode("ascii")
     header += b" " * (-len(header) % 8)
     if len(header) > MOST_HEADER:
@@ -265,69 +255,36 @@ def write_archive(
     write_whole(path, write)
 
 
-def _laid(array: NDArray[Any]) -> NDArray[Any]:
-    """Return an array as it stands in a file: row by row, the lowest byte first."""
-    return np.ascontiguousarray(array, array.dtype.newbyteorder("<")).reshape(array.shape)
-
-
-def _begun_digest(text: str, places: Mapping[str, _ArrayPlace]) -> Any:
-    """Return the digest of all but the arrays' own bytes."""
+def _digest(text: str, places: Mapping[str, ArrayPlace], blocks: Iterable[Any]) -> str:
+    """Return the digest of a document, of where its arrays lie, and of their bytes."""
     index = [[name, *place] for name, place in places.items()]
-    return sha256(json.dumps([text, index], separators=(",", ":")).encode("ascii"))
+    digest = sha256(json.dumps([text, index], separators=(",", ":")).encode("ascii"))
+    for block in blocks:
+        digest.update(block)
+    return digest.hexdigest()
 
 
-class Archive:
-    """A file that is open for reading: its document, and its arrays one by one."""
-
-    document: Any
-
-    def __init__(self, file: IO[bytes], size: int) -> None:
-        self._file = file
-        self._start, index = _header(file, size)
-        metadata = index.pop(METADATA, None)
-        if not isinstance(metadata, dict) or "eigentree" not in metadata:
-            raise FileError("it is a safetensors file, but not one of eigentree's")
-        kept = Section(metadata, "the metadata", ("eigentree", "sha256"))
-        self._text = kept.text("eigentree")
-        self._sha256 = kept.text("sha256")
-        self._places = _checked_places(index, size - self._start)
-        self._taken: set[str] = set()
-        self.document = parsed(self._text)
-
-    def check_digest(self) -> None:
-        """Raise `FileError` unless the bytes are those that were written."""
-        digest = _begun_digest(self._text, self._places)
-        self._file.seek(self._start)
-        while block := self._file.read(BLOCK):
-            digest.update(block)
-        if digest.hexdigest() != self._sha256:
-            raise FileError("it is damaged: its contents are not what was written")
-
-    def take(self, name: str, kinds: Sequence[str], shape: tuple[int, ...]) -> NDArray[Any]:
-        """Return an array of one of some types, by safetensors' names, and of a shape; read-only."""
-        if name not in self._places:
-            raise FileError(f"there is no array {name!r}")
-        place = self._places[name]
-        if place.kind not in kinds or place.shape != shape:
-            raise FileError(
-                f"the array {name!r} is {' or '.join(kinds)} of shape {shape}, "
-                f"but here {place.kind} of {place.shape}"
-            )
-        if name in self._taken:
-            raise FileError(f"the array {name!r} is read twice")
-        self._taken.add(name)
-        array = np.empty(shape, TYPES[place.kind])
-        self._file.seek(self._start + place.start)
-        if array.size and self._file.readinto(array.data.cast("B")) != array.nbytes:  # type: ignore[attr-defined]
-            raise FileError("it is cut short")
-        native = array.astype(array.dtype.newbyteorder("="), copy=False)
-        native.flags.writeable = False
-        return native
-
-    def check_all_taken(self) -> None:
-        """Raise `FileError` if there is an array that was not read."""
-        if left := [name for name in self._places if name not in self._taken]:
-            raise FileError(f"there is an array {left[0][:60]!r} that belongs to nothing")
+def _take(
+    file: IO[bytes],
+    start: int,
+    left: dict[str, ArrayPlace],
+    name: str,
+    kinds: Sequence[str],
+    shape: tuple[int, ...],
+) -> NDArray[Any]:
+    """Return an array of one of some types, by safetensors' names, and of a shape; read-only, and left no more."""
+    if name not in left:
+        raise FileError(f"there is no array {name!r}, or it is read twice")
+    kind, found, begin, _ = left.pop(name)
+    if kind not in kinds or found != shape:
+        raise FileError(f"the array {name!r} is {' or '.join(kinds)} of shape {shape}, but here {kind} of {found}")
+    array = np.empty(shape, TYPES[kind])
+    file.seek(start + begin)
+    if array.size and file.readinto(array.data.cast("B")) != array.nbytes:  # type: ignore[attr-defined]
+        raise FileError("it is cut short")
+    native = array.astype(array.dtype.newbyteorder("="), copy=False)
+    native.flags.writeable = False
+    return native
 
 
 def _header(file: IO[bytes], size: int) -> tuple[int, dict[str, Any]]:
@@ -369,9 +326,9 @@ def _looks(head: bytes) -> str:
     return "something else, or damaged"
 
 
-def _checked_places(index: dict[str, Any], size: int) -> dict[str, _ArrayPlace]:
+def _checked_places(index: dict[str, Any], size: int) -> dict[str, ArrayPlace]:
     """Return where each array lies, in their order, once they lie end to end and fill the rest of the file."""
-    found: dict[str, _ArrayPlace] = {}
+    found: dict[str, ArrayPlace] = {}
     for name, content in index.items():
         where = f"the header's entry {name[:60]!r}"
         entry = Section(content, where, ("dtype", "shape", "data_offsets"))
@@ -383,13 +340,13 @@ def _checked_places(index: dict[str, Any], size: int) -> dict[str, _ArrayPlace]:
             raise FileError(f"{where} has no place, or too many axes")
         if offsets[1] - offsets[0] != math.prod(shape) * np.dtype(TYPES[kind]).itemsize:
             raise FileError(f"{where} has another size than its shape says")
-        found[name] = _ArrayPlace(kind, shape, *offsets)
-    ordered = dict(sorted(found.items(), key=lambda item: (item[1].start, item[1].stop)))
+        found[name] = kind, shape, offsets[0], offsets[1]
+    ordered = dict(sorted(found.items(), key=lambda item: item[1][2:]))
     end = 0
-    for name, place in ordered.items():
-        if place.start != end:
+    for name, (_, _, start, stop) in ordered.items():
+        if start != end:
             raise FileError(f"the array {name[:60]!r} does not begin where the one before it ends")
-        end = place.stop
+        end = stop
     if end > size:
         raise FileError("it is cut short: its arrays are longer than the file")
     if end < size:

@@ -8,7 +8,7 @@ import numpy as np
 
 from eigentree.core.compiling import compiled, helper
 
-__all__ = ["add_common_bits", "add_margins", "count_groups", "count_pairs", "feature_sums", "weigh_groups"]
+__all__ = ["add_common_bits", "count_groups", "count_pairs", "feature_sums", "weigh_groups"]
 
 FEW_CELLS = 64
 """Tables of up to so many cells are counted in turns whatever their codes: equal ones follow each other often."""
@@ -154,63 +154,6 @@ def count_groups(
             else:
                 for r in range(count):
                     table[joint[r]] += 1
-
-
-@helper
-def _add_margin(table: Any, states: Any, strides: Any, digits: Any, target: Any) -> None:
-    """Add a table to a smaller one of some of its axes: those whose stride there is not 0."""
-    last = states.shape[0] - 1
-    width, step = states[last], strides[last]
-    for axis in range(last):
-        digits[axis] = 0
-    at = 0
-    for start in range(0, table.shape[0], width):
-        for state in range(width):
-            target[at + state * step] += table[start + state]
-        axis = last - 1
-        while axis >= 0:
-            digits[axis] += 1
-            at += strides[axis]
-            if digits[axis] < states[axis]:
-                break
-            at -= digits[axis] * strides[axis]
-            digits[axis] = 0
-            axis -= 1
-
-
-@compiled
-def add_margins(
-    tables: Any,
-    group_start: Any,
-    states: Any,
-    table_start: Any,
-    members: Any,
-    stride_start: Any,
-    strides: Any,
-    sums: Any,
-) -> None:
-    """Add each table, summed over the axes that they lack, to the tables of its members.
-
-    Parameters
-    ----------
-    tables : (cells,)
-        Tables end to end; group, states and cells of each are those from its start to before the next one's.
-    members : (members, 3)
-        The table it belongs to, and where its own cells lie in `sums`: from where on, to before where.
-    stride_start : (members,)
-        Where the member's strides start, one for each axis of the table: how far apart its cells lie along the
-        axis, 0 where it lacks it.
-    """
-    most = 1
-    for g in range(table_start.shape[0] - 1):
-        most = max(most, group_start[g + 1] - group_start[g])
-    digits = np.empty(most, np.int64)
-    for m in range(members.shape[0]):
-        g = members[m, 0]
-        axes = states[group_start[g] : group_start[g + 1]]
-        steps = strides[stride_start[m] : stride_start[m] + axes.shape[0]]
-        target = sums[members[m, 1] : members[m, 2]]
-        _add_margin(tables[table_start[g] : table_start[g + 1]], axes, steps, digits, target)
 
 
 @compiled

@@ -260,8 +260,9 @@ def sampled_sequences(
     starts = np.arange(count + 1) * length
     if form.kind in ("rows", "channels") and (form.flat or form.kind == "channels"):
         made = {}
+        steps_names = form.names if len(form.names) == length else [f"x{step}" for step in range(length)]
         for channel, name in enumerate(columns.names):
-            wide = _wide_columns(columns, channel, _names_of_steps(form, length))
+            wide = _wide_columns(columns, channel, steps_names)
             made[name] = sampled_rows(wide, codes[:, channel].reshape(count, length), random)
         return made if form.kind == "channels" else made[columns.names[0]]
     rows = sampled_rows(columns, codes, random)
@@ -356,7 +357,3 @@ def _wide_columns(columns: Columns, channel: int, names: Sequence[str]) -> Colum
         ARRAY if columns.container == TEXT else columns.container,
         columns.container not in (ARRAY, TEXT),
     )
-
-
-def _names_of_steps(form: SequenceForm, length: int) -> list[str]:
-    return list(form.names) if len(form.names) == length else [f"x{step}" for step in range(length)]

@@ -34,18 +34,11 @@ DIFFERENT_STEPS = "the steps of the sequences differ: each is one cell, or a row
 
 @dataclass(frozen=True, eq=False)
 class Steps:
-    """All steps of some sequences.
+    """All steps of some sequences, which came in some `form`.
 
-    Attributes
-    ----------
-    table : Table
-        One row per step, one column per channel.
-    starts : array of int, shape (sequences + 1,), or None
-        Where each sequence starts; None where sequences stand in rows of equal width, and end where only missing
-        cells follow.
-    form : SequenceForm
-    places : array of int, shape (steps,), or None
-        The row of the table that each step is; None where they stand in order.
+    The table has one row per step and one column per channel; `places` is the row that each step is, None where
+    they stand in order. `starts` is where each sequence starts; None where sequences stand in rows of equal width,
+    and end where only missing cells follow.
     """
 
     table: Table
@@ -330,15 +323,10 @@ def _merged(columns: Sequence[Cells], name: str) -> Cells:
         if kinds == {"b"} or "b" not in kinds:
             return array_cells(np.stack(columns, axis=1).ravel(), name)  # type: ignore[arg-type]
     labels: dict[Label, int] = {}
-    first = columns[0]
-    same = all(
-        isinstance(column, Categorical) and isinstance(first, Categorical) and column.labels == first.labels
-        for column in columns
-    )
-    places = [_relabelled(column, labels, name) for column in columns]
-    declared = same and all(isinstance(column, Categorical) and column.declared for column in columns)
-    ordered = declared and isinstance(first, Categorical) and first.ordered
-    return Categorical(np.stack(places, axis=1).ravel(), tuple(labels), declared, ordered)
+    places = np.stack([_relabelled(column, labels, name) for column in columns], axis=1).ravel()
+    held = [column for column in columns if isinstance(column, Categorical)]
+    declared = len(held) == len(columns) and all(one.declared and one.labels == held[0].labels for one in held)
+    return Categorical(places, tuple(labels), declared, declared and held[0].ordered)
 
 
 def _relabelled(column: Cells, labels: dict[Label, int], name: str) -> Integers:

@@ -8,7 +8,7 @@ import tempfile
 from abc import ABC, abstractmethod
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -254,14 +254,6 @@ def _in_few_bytes(cells: Cells) -> Cells:
     return cells.astype(np.result_type(*(np.min_scalar_type(end) for end in (cells.min(), cells.max()))))
 
 
-class _SpoolPart(NamedTuple):
-    """Where a chunk of rows lies in the file, columns one after the other; the type of weights after them."""
-
-    start: int
-    rows: int
-    weights: str | None
-
-
 @dataclass(frozen=True, eq=False)
 class Spool(Encoded):
     """Rows of codes in a temporary file, each column in the smallest type; it goes when the spool goes."""
@@ -269,26 +261,27 @@ class Spool(Encoded):
     columns: Columns
     rows: int
     _scratch: Scratch
-    _parts: tuple[_SpoolPart, ...]
+    _parts: tuple[tuple[int, int, np.dtype[Any]], ...]
 
     @classmethod
     def of(cls, columns: Columns, chunks: Iterable[tuple[Codes, NDArray[Any] | None]]) -> Spool:
         """Return a spool of chunks of (codes, weights or None)."""
         with kept_on_disk():
             scratch = Scratch()
-        parts, end, rows = [], 0, 0
-        kinds = [np.min_scalar_type(count) for count in columns.states]
+        parts, end = [], 0
+        kinds = [(f"{j}", np.min_scalar_type(count)) for j, count in enumerate(columns.states)]
         for codes, weights in chunks:
-            held = [codes[:, j].astype(kind, copy=False) for j, kind in enumerate(kinds)]
-            held += [] if weights is None else [weights]
+            held = np.empty(len(codes), kinds if weights is None else [*kinds, ("weights", weights.dtype)])
+            for j, (name, _) in enumerate(kinds):
+                held[name] = codes[:, j]
+            if weights is not None:
+                held["weights"] = weights
             with kept_on_disk():
-                for array in held:
-                    scratch.file.write(np.ascontiguousarray(array).data)
+                scratch.file.write(held.tobytes())
                 scratch.file.flush()
-            parts.append(_SpoolPart(end, len(codes), None if weights is None else weights.dtype.str))
-            end += sum(array.nbytes for array in held)
-            rows += len(codes)
-        return cls(columns, rows, scratch, tuple(parts))
+            parts.append((end, len(codes), held.dtype))
+            end += held.nbytes
+        return cls(columns, sum(rows for _, rows, _ in parts), scratch, tuple(parts))
 
     @property
     def bytes(self) -> int:
@@ -299,36 +292,22 @@ class Spool(Encoded):
         """Yield codes, shape (rows, columns), column-major, and weights or None, as they came."""
         size = rows_at_a_time(len(self.columns.names))
         file = np.memmap(self._scratch.file, np.uint8, "r") if self.bytes else np.zeros(0, np.uint8)
-        kinds = [np.min_scalar_type(count).str for count in self.columns.states]
-        for part in self._parts:
-            held, start = [], part.start
-            for kind in (*kinds, *([part.weights] if part.weights else [])):
-                stop = start + part.rows * np.dtype(kind).itemsize
-                # What lies anywhere in a file is not aligned for its type.
-                held.append(np.frombuffer(file[start:stop], kind) if stop > start else np.zeros(0, kind))
-                start = stop
-            for begin in range(0, part.rows, size):
-                rows = slice(begin, min(begin + size, part.rows))
-                codes = np.empty((rows.stop - begin, len(kinds)), self.columns.code_type, order="F")
-                for j in range(len(kinds)):
-                    codes[:, j] = held[j][rows]
-                yield codes, np.array(held[-1][rows]) if part.weights else None
+        for start, count, kind in self._parts:
+            for begin in range(0, count, size):
+                rows = min(size, count - begin)
+                held = np.frombuffer(file, kind, rows, start + begin * kind.itemsize)
+                codes = np.empty((rows, len(self.columns.names)), self.columns.code_type, order="F")
+                for j in range(codes.shape[1]):
+                    codes[:, j] = held[f"{j}"]
+                yield codes, np.array(held["weights"]) if "weights" in (kind.names or ()) else None
 
 
 @dataclass(frozen=True, eq=False)
 class StreamSchema:
-    """A stream and the schema of its rows.
+    """A stream and the schema of its rows, which are weighed by the column `weight`.
 
-    Attributes
-    ----------
-    schema : Schema
-        What `Columns.learned` and `Columns.fitted_to` take.
-    stream : Stream
-        What came once, if it was read for the schema, is kept on disk and comes from there now.
-    weight : str or None
-        The name of the column that weighs the rows.
-    spooled : bool
-        Whether the codes of rows go to disk, since they come once and are to be read often.
+    What came once, if it was read for the schema, is kept on disk and comes from there now. The codes of rows are
+    `spooled` to disk where they come once and are to be read often.
     """
 
     schema: Schema

@@ -57,17 +57,7 @@ USUAL_SIZE = BatchSize()
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """Some consecutive rows of a stream.
-
-    Attributes
-    ----------
-    data
-        What `table_of` takes.
-    source : str
-        What they are from, for messages.
-    first : int
-        Where the first of them stands there.
-    """
+    """Consecutive rows of a stream: what `table_of` takes, what they are from, and where the first stands there."""
 
     data: Any
     source: str

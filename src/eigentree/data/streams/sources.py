@@ -84,10 +84,8 @@ def stream_of(X: Any, size: BatchSize = USUAL_SIZE) -> Stream:
         return _dataset(X, size)
     if _is(X, *SCANNER) or _is(X, *READER):
         return _Batches(_engine("the record batches", lambda: X.to_reader() if hasattr(X, "to_reader") else X))
-    if isinstance(X, Iterator):
+    if isinstance(X, Iterator) or callable(X):
         return _Batches(X)
-    if callable(X):
-        return _Callable(X)
     raise DataError(f"rows in batches are a path, a lazy frame, a dataset or an iterator, not {quoted(X)}")
 
 
@@ -183,67 +181,50 @@ def _dataset(dataset: Any, size: BatchSize) -> Stream:
 
 
 class _Batches(Stream):
-    """An iterator, which can be had once."""
+    """The batches of an iterator, which can be had once, or of what returns one each time that it is called."""
 
-    again = False
-
-    def __init__(self, batches: Iterator[Any]) -> None:
-        if type(batches).__module__ in ("_csv", "csv"):
-            raise DataError(
-                f"a {type(batches).__name__} of csv hands out one row at a time, and batches of rows are wanted; "
-                f"give the path of the file, or an iterator of frames such as pandas.read_csv(…, chunksize=9_999)"
-            )
+    def __init__(self, made: Iterator[Any] | Callable[[], Iterable[Any]]) -> None:
+        self._made, self.again = made, not isinstance(made, Iterator)
+        batches = self._batches()
         first = next(batches, None)
         if first is None:
             raise DataError("the iterator of batches has none; give at least one, with at least one row")
-        self._rest = chain([first], batches)
+        if not self.again:
+            self._made = chain([first], batches)
         self.typed = Schema.of_types(Batch(_as_table(first), "batch 0", 0).table).undeclared()
         self.names = self.typed.names
 
-    def batches(self, columns: Sequence[str] | None = None) -> Iterator[Batch]:
-        """Yield what the iterator has left, each batch with its number."""
-        for number, data in enumerate(self._rest):
-            source = data.source if isinstance(data, FileTable) else f"batch {number}"
-            yield _projected(Batch(_as_table(data), source, 0), columns)
-
-
-class _Callable(Stream):
-    """What returns an iterator of batches each time that it is called."""
-
-    def __init__(self, function: Callable[[], Iterable[Any]]) -> None:
-        self._function = function
-        self.typed = _Batches(self._called()).typed
-        self.names = self.typed.names
-
-    def _called(self) -> Iterator[Any]:
-        what = f"{quoted(self._function)}, which is to return batches,"
-        try:
-            made = self._function()
-        except TypeError as error:
-            raise DataError(f"{what} cannot be called without arguments: {error}") from None
-        if not isinstance(made, Iterator) and (not isinstance(made, list | tuple) or is_stream(made)):
-            raise DataError(f"{what} returned {quoted(made)}; return an iterator or a list of batches")
+    def _batches(self) -> Iterator[Any]:
+        made: Any = self._made
+        if self.again:
+            what = f"{quoted(self._made)}, which is to return batches,"
+            try:
+                made = made()
+            except TypeError as error:
+                raise DataError(f"{what} cannot be called without arguments: {error}") from None
+            if not isinstance(made, Iterator) and (not isinstance(made, list | tuple) or is_stream(made)):
+                raise DataError(f"{what} returned {quoted(made)}; return an iterator or a list of batches")
+        if type(made).__module__ in ("_csv", "csv"):
+            raise DataError(
+                f"a {type(made).__name__} of csv hands out one row at a time, and batches of rows are wanted; "
+                f"give the path of the file, or an iterator of frames such as pandas.read_csv(…, chunksize=9_999)"
+            )
         return iter(made)
 
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[Batch]:
-        """Yield the batches of a new iterator."""
-        yield from _Batches(self._called()).batches(columns)
+        """Yield the batches that are left or made anew, each with its number, and with the columns needed."""
+        for number, data in enumerate(self._batches()):
+            batch = Batch(_as_table(data), data.source if isinstance(data, FileTable) else f"batch {number}", 0)
+            names = batch.table.names
+            if columns is not None and names is not None and set(names) != set(columns):
+                require_names(columns, names, batch.source)
+                batch = Batch(batch.table.only(columns), batch.source, 0)
+            yield batch
 
 
 def _as_table(data: Any) -> Any:
     """Return a record batch of Arrow as a table, anything else as it is."""
     return sys.modules["pyarrow"].Table.from_batches([data]) if _is(data, "pyarrow", "RecordBatch") else data
-
-
-def _projected(batch: Batch, columns: Sequence[str] | None) -> Batch:
-    """Return a batch with the columns that are needed alone, where they have names."""
-    if columns is None:
-        return batch
-    table = batch.table
-    if table.names is None or set(table.names) == set(columns):
-        return batch
-    require_names(columns, table.names, batch.source)
-    return Batch(table.only(columns), batch.source, batch.first)
 
 
 def _engine(what: str, read: Callable[[], Iterable[Any]]) -> Iterator[Any]:

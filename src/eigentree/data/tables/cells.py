@@ -90,17 +90,12 @@ def array_cells(column: NDArray[Any], name: str) -> Cells:
     if kind in "OS":
         return _object_cells(column.tolist(), name)
     complaint = "Complex data not supported: " if kind == "c" else ""
-    raise DataError(
-        f"{complaint}column {name!r} holds {_kind_words(column.dtype)}, which have no states; {_AS_TEXT}"
-    )
+    words = {"M": "dates", "m": "durations", "c": "complex numbers", "V": "records"}
+    held = words.get(kind, f"{column.dtype} cells")
+    raise DataError(f"{complaint}column {name!r} holds {held}, which have no states; {_AS_TEXT}")
 
 
 _AS_TEXT = "turn them into text, categories or whole numbers first"
-
-
-def _kind_words(dtype: Any) -> str:
-    known = {"M": "dates", "m": "durations", "c": "complex numbers", "V": "records"}
-    return known.get(getattr(dtype, "kind", ""), f"{dtype} cells")
 
 
 def frame_cells(series: Any, name: str) -> Cells:
@@ -193,32 +188,26 @@ def _object_cells(cells: list[Any], name: str) -> Cells:
         different = cells
     known = [cell for cell in different if not is_missing(cell)]
     if known and all(isinstance(cell, bool | np.bool_) for cell in known):
-        places = {cell: -1 if is_missing(cell) else int(cell) for cell in different}
-        return Categorical(_looked_up(places, cells), (False, True))
-    if all(isinstance(cell, Real) for cell in known) and not any(_too_large(cell) for cell in known):
+        truths = (-1 if is_missing(cell) else int(cell) for cell in cells)
+        return Categorical(np.fromiter(truths, np.int64, len(cells)), (False, True))
+    # Floats do not distinguish larger whole numbers from their neighbours.
+    if all(
+        isinstance(cell, Real) and (not isinstance(cell, Integral) or abs(int(cell)) <= MOST_WHOLE)
+        for cell in known
+    ):
         try:
             return np.array([math.nan if is_missing(cell) else float(cell) for cell in cells], np.float64)
         except OverflowError:
             raise DataError(f"column {name!r} holds a number beyond all floats, which is no state") from None
     among_text = any(isinstance(cell, str | bytes) for cell in known)
     labels: dict[Label, int] = {}
-    places = {}
+    places: dict[Any, int] = {}
     for cell in different:
         if is_missing(cell) or (among_text and isinstance(cell, Real) and cell == -1):
             places[cell] = -1
         else:
-            label = plain_label(cell, name)
-            places[cell] = labels.setdefault(label, len(labels))
-    return Categorical(_looked_up(places, cells), tuple(labels))
-
-
-def _looked_up(places: dict[Any, int], cells: list[Any]) -> Integers:
-    return np.fromiter(map(places.__getitem__, cells), np.int64, len(cells))
-
-
-def _too_large(cell: Any) -> bool:
-    """Return whether a whole number is one that floats do not distinguish from its neighbours."""
-    return isinstance(cell, Integral) and not -MOST_WHOLE <= int(cell) <= MOST_WHOLE
+            places[cell] = labels.setdefault(plain_label(cell, name), len(labels))
+    return Categorical(np.fromiter(map(places.__getitem__, cells), np.int64, len(cells)), tuple(labels))
 
 
 def object_array(cells: Iterable[Any]) -> NDArray[Any]:

@@ -245,16 +245,17 @@ class LabeledTable(np.ndarray[Any, np.dtype[np.float64]]):
         columns = _ends(width, MOST_SHOWN_STATES)
         largest = np.abs(flat[np.isfinite(flat)]).max(initial=0.0)
         decimals = min(4, max(1, 5 - len(str(int(largest)))))
-        heading = [f"{self.names[-1]}={self.states[-1][k]}" if self.names else "" for k in columns if k >= 0]
-        shown = [[*self.names[:-1], *_gapped(heading, columns)]]
+        heading = [
+            "…" if k < 0 else f"{self.names[-1]}={self.states[-1][k]}" if self.names else "" for k in columns
+        ]
+        shown = [[*self.names[:-1], *heading]]
         for row in _ends(math.prod(above), MOST_SHOWN):
             if row < 0:
                 shown.append(["…"] * len(shown[0]))
                 continue
             place = [int(k) for k in np.unravel_index(row, tuple(above))] if above else []
             labels = [str(self.states[axis][k]) for axis, k in enumerate(place)]
-            numbers = [f"{flat[row, k]:.{decimals}f}" for k in columns if k >= 0]
-            shown.append([*labels, *_gapped(numbers, columns)])
+            shown.append([*labels, *("…" if k < 0 else f"{flat[row, k]:.{decimals}f}" for k in columns)])
         return shown
 
 
@@ -291,12 +292,6 @@ def _ends(count: int, most: int) -> list[int]:
     if count <= most:
         return list(range(count))
     return [*range(most - most // 3), -1, *range(count - most // 3, count)]
-
-
-def _gapped(cells: list[str], places: list[int]) -> list[str]:
-    """Return the cells with a sign where places are left out."""
-    left = iter(cells)
-    return ["…" if place < 0 else next(left) for place in places]
 
 
 def _in_short(labels: Sequence[Hashable]) -> str:

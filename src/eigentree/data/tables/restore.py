@@ -333,6 +333,7 @@ def arrow_rows(batch: Batch, columns: Columns) -> Any:
 def _typed(table: FileTable, columns: Columns) -> Any:
     import pyarrow
 
+    types = {str: pyarrow.string(), float: pyarrow.float64(), int: pyarrow.int64(), bool: pyarrow.bool_()}
     made = {}
     for place, name in enumerate(table.names):
         cells = table.held[place]
@@ -344,12 +345,11 @@ def _typed(table: FileTable, columns: Columns) -> Any:
         kind = _kind(meaning)
         if isinstance(read, Categorical):
             # What is no label of the column is a missing cell there, or an error by now.
-            values = np.array([*(label if type(label) is kind else None for label in read.labels), None], object)
-            made[name] = pyarrow.array(values[read.places], _arrow_type(kind))
+            labels = [*(label if type(label) is kind else None for label in read.labels), None]
+            values = [labels[place] for place in read.places]
         else:
-            missing = read != read
-            values = np.where(missing, 0, read).astype(np.int64 if kind is int else np.float64)
-            made[name] = pyarrow.array(values, _arrow_type(kind), mask=missing)
+            values = [None if cell != cell else kind(cell) for cell in read.tolist()]
+        made[name] = pyarrow.array(values, types[kind])
     return pyarrow.table(made)
 
 
@@ -360,13 +360,4 @@ def _kind(meaning: Meaning | None) -> type:
     if isinstance(meaning, Bins):
         return int if meaning.whole else float
     kinds = {type(value) for value in meaning.values}
-    for kind in (str, float, int):
-        if kind in kinds:
-            return kind
-    return bool
-
-
-def _arrow_type(kind: type) -> Any:
-    import pyarrow
-
-    return {str: pyarrow.string(), float: pyarrow.float64(), int: pyarrow.int64(), bool: pyarrow.bool_()}[kind]
+    return next((kind for kind in (str, float, int) if kind in kinds), bool)

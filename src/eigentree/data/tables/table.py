@@ -121,9 +121,9 @@ class Table(ABC):
         """Return whether a column is one of numbers by its type, whatever its cells."""
         return False
 
+    @abstractmethod
     def only(self, names: Sequence[str]) -> Table:
         """Return the same rows with some of the columns, by their names and in this order."""
-        return _Chosen(self, tuple(names))
 
     def without(self, name: str) -> Table:
         """Return the same rows without one of their columns that have names."""
@@ -163,6 +163,10 @@ class ColumnTable(Table):
             return held.dtype.kind in "iuf"
         return not isinstance(held, Categorical) and self._frame(place).holds_numbers(0)
 
+    def only(self, names: Sequence[str]) -> Table:
+        """Return the same rows with some of the columns."""
+        return ColumnTable(names, [self.held[place] for place in self.places(names)], self.count, self.container)
+
     def _frame(self, place: int) -> Table:
         import pyarrow
 
@@ -193,26 +197,8 @@ class _Frame(Table):
         found: list[Any] = self.frame[:, place].to_list()
         return found
 
-
-@dataclass(eq=False)
-class _Chosen(Table):
-    """Some of the columns of a table."""
-
-    table: Table
-    names: tuple[str, ...]
-
-    def __post_init__(self) -> None:
-        self.container, self.count, self.width = self.table.container, self.table.count, len(self.names)
-        self._at = self.table.places(self.names)
-
-    def read_column(self, place: int, name: str) -> Cells:
-        return self.table.column(self._at[place], name)
-
-    def cells(self, place: int) -> list[Any]:
-        return self.table.cells(self._at[place])
-
-    def holds_numbers(self, place: int) -> bool:
-        return self.table.holds_numbers(self._at[place])
+    def only(self, names: Sequence[str]) -> Table:
+        return _Frame(self.frame[:, list(self.places(names))])
 
 
 def placed(

@@ -55,11 +55,7 @@ class FileTable(ColumnTable):
     def take(self, rows: NDArray[Any]) -> FileTable:
         """Return some of the rows, by their numbers."""
         held = [
-            replace(each, places=each.places[rows])
-            if isinstance(each, Categorical)
-            else each[rows]
-            if isinstance(each, np.ndarray)
-            else each.take(rows)
+            replace(each, places=each.places[rows]) if isinstance(each, Categorical) else each.take(rows)
             for each in self.held
         ]
         return FileTable(self.names, held, len(rows), self.source, self.container)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eigentree.counting.holdout_sample import EVERY_HASH, SAMPLE_ROWS, RowSample
-from eigentree.counting.statistics import Statistics, read_statistics, statistics_content
+from eigentree.counting.statistics import Statistics
 from eigentree.counting.window_counts import SequenceStatistics, sample_width
 from eigentree.data.tables.columns import columns_content, columns_of
 from eigentree.data.tables.weights import MOST_WEIGHT
@@ -212,11 +212,11 @@ def read_sequence_statistics(reader: Reader, content: Any) -> SequenceStatistics
 
 def _counts_content(writer: Writer, name: str, counts: Counts) -> dict[str, Any]:
     alone = Statistics(counts, RowSample.unknown(len(counts.columns.names)))
-    return statistics_content(writer.within(name), alone)
+    return alone.content(writer.within(name))
 
 
 def _read_counts(reader: Reader, entry: Section, name: str, empty: Counts) -> Counts:
-    counts = read_statistics(reader.within(name), entry[name]).counts
+    counts = Statistics.read(reader.within(name), entry[name]).counts
     if counts.columns != empty.columns or counts.groups != empty.groups:
         raise FileError(f"the counts of {name} are of other cells than the plan needs")
     if not counts.rows <= MOST_WEIGHT:
