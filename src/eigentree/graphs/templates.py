@@ -12,8 +12,7 @@ from typing import Any, Self
 
 from eigentree import validation as checks
 from eigentree.errors import GraphError, ParameterError, did_you_mean, quoted
-from eigentree.graphs.graph import LatentGraph
-from eigentree.graphs.memo import Derived
+from eigentree.graphs.graph import Derived, LatentGraph
 from eigentree.messages import refuse_foreign_names, renamed, renamed_arguments
 
 __all__ = [

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from eigentree.errors import RankError
-from eigentree.graphs.graph import check_graph
+from eigentree.graphs.graph import Derived, check_graph
 from eigentree.graphs.junction_tree import JunctionTree
-from eigentree.graphs.memo import Derived
 from eigentree.inference.threads import one_thread
 from eigentree.messages import notice
 from eigentree.planning.generic_ranks import Spans, most_dimensions

@@ -13,8 +13,7 @@ from eigentree.viz.diagrams import ROW, laid_out_diagram, placed
 
 if TYPE_CHECKING:
     from eigentree.markup.charts import Axis, Chart, Curve, TextBox
-    from eigentree.viz.diagrams import Diagram
-    from eigentree.viz.layout import Layout
+    from eigentree.viz.diagrams import Diagram, Layout
 
 __all__ = ["FONT", "checked_axes", "draw_chart", "draw_diagram"]
 
