@@ -29,22 +29,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from eigentree.io.codec import At
-    from eigentree.io.stores import Reader, Writer
+    from eigentree.io.stores import Reader
 
 __all__ = ["COLUMNS", "RECORDS"]
-
-
-def _document(write: Any, read: Any) -> Field:
-    """Return the field of a class without arrays, which functions write and read."""
-    return Field(lambda writer, name, value: write(value), lambda reader, content, at: read(content))
-
-
-def _put_plan(writer: Writer, _: str, plan: Any) -> int:
-    return writer.share("plans", plan, lambda each: plan_content(writer, each))
-
-
-def _plan(reader: Reader, content: Any, _: At) -> Any:
-    return reader.share("plans", content, lambda document: read_plan(reader, document))
 
 
 def _counted(reader: Reader, content: Any, known: Mapping[str, Any]) -> Any:
@@ -63,7 +50,7 @@ def _tried(reader: Reader, content: Any, at: At) -> Any:
     return SequenceReport.of(at.known["statistics_"], at.known["model_"], tried)
 
 
-COLUMNS = _document(columns_content, columns_of)
+COLUMNS = Field(lambda writer, name, value: columns_content(value), lambda reader, content, at: columns_of(content))
 STEPS_START = Field(START.write, lambda reader, content, at: replace(START.read(reader, content, at), unit="step"))
 
 ITERATIONS = {"n_iter": WHOLE, "converged": FLAG, "history": SERIES}
@@ -84,16 +71,15 @@ EM = Record(
 RECORDS = {
     "EMJunctionTree": EM,
     "LatentClassModel": EM,
-    "OnlineEMJunctionTree": Record(
-        "OnlineEMJunctionTree",
-        {**NETWORK, "learner": LEARNER},
-        suffix="_",
-    ),
+    "OnlineEMJunctionTree": Record("OnlineEMJunctionTree", {**NETWORK, "learner": LEARNER}, suffix="_"),
     "SpectralJunctionTree": Record(
         "a spectral estimator",
         {
             "columns": COLUMNS,
-            "plan": Field(_put_plan, _plan),
+            "plan": Field(
+                lambda writer, name, plan: writer.share("plans", plan, lambda each: plan_content(writer, each)),
+                lambda reader, content, at: reader.share("plans", content, lambda each: read_plan(reader, each)),
+            ),
             "model": within(
                 model_content, lambda reader, content, known: read_model(reader, content, known["plan_"])
             ),

@@ -134,22 +134,22 @@ class SpectralJunctionTree(DensityMixin):
     @property
     def operators_(self) -> TreeOperators:
         """The learned operators."""
-        return self._fitted_model.operators
+        return self.model_.operators
 
     @property
     def plan_(self) -> ViewPlan:
         """The views that were counted."""
-        return self._fitted_model.fit.plan
+        return self.model_.fit.plan
 
     @property
     def shrinkage_(self) -> float:
         """The shrinkage that was used."""
-        return self._fitted_model.shrinkage
+        return self.model_.shrinkage
 
     @property
     def floor_(self) -> float:
         """The floor that was used."""
-        return self._fitted_model.floor
+        return self.model_.floor
 
     @property
     def counts_(self) -> Counts:
@@ -158,11 +158,6 @@ class SpectralJunctionTree(DensityMixin):
         if "statistics_" not in vars(self):
             raise AttributeError("this model was learned from population moments; there are no counts")
         return self.statistics_.counts
-
-    @property
-    def _fitted_model(self) -> SpectralModel:
-        self._require_fit()
-        return self.model_
 
     @learns
     def fit(self, X: ArrayLike | Any, y: object = None, sample_weight: ArrayLike | str | None = None) -> Self:
@@ -304,7 +299,6 @@ class SpectralJunctionTree(DensityMixin):
         >>> recovery.unresolved
         mappingproxy({})
         """
-        self._require_fit()
         return recovered(self.model_.fit)
 
     @announced

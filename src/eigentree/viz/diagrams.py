@@ -170,8 +170,6 @@ def edge_ranks(model: object) -> dict[frozenset[str], SeparatorReport]:
     """Return what a spectral model has learned of each edge, by the columns beyond it; of others nothing."""
     if not isinstance(model, SpectralJunctionTree):
         return {}
-    # Where it was not fitted, this says so.
-    assert model.graph_
     nodes = model.plan_.nodes
     beyond: list[set[str]] = [set() if node.observed is None else {node.observed} for node in nodes]
     for place in reversed(range(len(nodes))):
@@ -194,7 +192,7 @@ def transition_diagram(profile: Profile) -> Diagram:
     if count > MOST_STATES:
         raise ParameterError(f"transitions are drawn of at most {MOST_STATES} states, not of {count}")
     pairs = [pair for pair in permutations(range(count), 2) if moves[pair] > 0]
-    largest = max((moves[pair] for pair in pairs), default=0.0)
+    largest = max((float(moves[pair]) for pair in pairs), default=0.0)
     kept = [pair for pair in pairs if moves[pair] >= FAINTEST * largest]
     which = "states" if profile.name == "state" else f"the states of {profile.name}"
     rarer = f"; {counted(len(pairs) - len(kept), 'rarer one')} left out" if len(kept) < len(pairs) else ""
@@ -204,8 +202,8 @@ def transition_diagram(profile: Profile) -> Diagram:
         texts={f"state {k}": f"state {k}\nstays {moves[k, k]:.2f}" for k in range(count)},
         columns=frozenset(),
         edges=tuple(
-            Edge(f"state {one}", f"state {other}", float(moves[one, other] / largest), _digits(moves[one, other]))
-            for one, other in kept
+            Edge(f"state {one}", f"state {other}", share / largest, f"{share:.{2 if share >= 0.01 else 1}g}")
+            for one, other, share in ((*pair, float(moves[pair])) for pair in kept)
         ),
         arrows=True,
         ring=True,
@@ -305,10 +303,6 @@ def _border(box: TextBox, toward: np.ndarray, font: float) -> np.ndarray:
 def _between(ranks: Sequence[int]) -> str:
     low, high = min(ranks), max(ranks)
     return f"{low:,}" if low == high else f"{low:,}–{high:,}"
-
-
-def _digits(share: float) -> str:
-    return f"{share:.2g}" if share >= 0.01 else f"{share:.1g}"
 
 
 class Box(NamedTuple):

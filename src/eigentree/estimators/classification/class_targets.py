@@ -68,7 +68,9 @@ class Targets(NamedTuple):
             raise DataError(f"y holds {named}; a classifier needs at least two")
         codes = np.full(rows, -1)
         codes[~absent] = found
-        return cls(classes, codes, _name_of(y))
+        # A series calls itself something; what no column could be called is no name.
+        name = getattr(y, "name", None)
+        return cls(classes, codes, str(name) if isinstance(name, str) and name else None)
 
     def fitted(self, weights: NDArray[Any] | None) -> dict[str, Any]:
         """Return the classes and their shares of the rows whose class is known, by weight, as fitted attributes."""
@@ -103,7 +105,10 @@ def label_array(y: Any, rows: int) -> NDArray[Any]:
         raise DataError(f"y needs one label per row, shape ({rows},), not lists of different lengths") from None
     except Exception as error:  # what an object's own __array__ raises
         raise DataError(f"y cannot be read as labels: {type(error).__name__}: {error}") from None
-    given = _unmerged(y, given)
+    listed = getattr(y, "to_pylist", None) or getattr(y, "to_list", None)
+    if listed is not None and given.ndim == 1 and given.dtype.kind == "f" and np.isnan(given).any():
+        # numpy was given floats only since some are missing.
+        given = object_array(listed())
     if given.shape == (rows, 1):
         from sklearn.exceptions import DataConversionWarning
 
@@ -126,20 +131,6 @@ def label_array(y: Any, rows: int) -> NDArray[Any]:
 def shown_label(label: Any) -> str:
     """Return a label as it stands in a message."""
     return quoted(label.item() if isinstance(label, np.generic) else label)
-
-
-def _name_of(y: Any) -> str | None:
-    """Return what a series calls itself; None for what has no name, or none that a column could have."""
-    name = getattr(y, "name", None)
-    return str(name) if isinstance(name, str) and name else None
-
-
-def _unmerged(y: Any, labels: NDArray[Any]) -> NDArray[Any]:
-    """Return labels as their library holds them, where numpy was given floats only since some are missing."""
-    listed = getattr(y, "to_pylist", None) or getattr(y, "to_list", None)
-    if listed is None or labels.ndim != 1 or labels.dtype.kind != "f" or not np.isnan(labels).any():
-        return labels
-    return object_array(listed())
 
 
 def _as_numbers(labels: NDArray[Any]) -> NDArray[Any]:

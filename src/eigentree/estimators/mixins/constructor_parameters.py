@@ -155,6 +155,15 @@ class Parameters:
     def __sklearn_is_fitted__(self) -> bool:
         return any(name.endswith("_") and not name.startswith("_") for name in vars(self))
 
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Raise `NotFittedError` where a fitted attribute is missing since nothing was fitted."""
+            if name.endswith("_") and not name.startswith("_"):
+                self._require_fit()
+            # The error of the attribute itself, which a property may have worded.
+            return object.__getattribute__(self, name)
+
     def _require_fit(self) -> None:
         """Raise scikit-learn's `NotFittedError` unless the estimator was fitted."""
         if not self.__sklearn_is_fitted__():

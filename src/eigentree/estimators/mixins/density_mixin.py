@@ -57,7 +57,6 @@ class DensityMixin(Parameters, Queries):
 
     @property
     def _model(self) -> Model:
-        self._require_fit()
         return self.model_
 
     @property

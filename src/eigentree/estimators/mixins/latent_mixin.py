@@ -36,7 +36,6 @@ class LatentMixin(HiddenQueries, DensityMixin):
 
     @property
     def _tables(self) -> LatentNetwork:
-        self._require_fit()
         return self.network_
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import os
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -61,22 +61,10 @@ MOST_SEQUENCES = 200
 
 @dataclass(frozen=True, eq=False)
 class Facts:
-    """All facts of a report.
+    """All facts of a report: the model, the diagrams of its graph and its junction tree, and how it does on `data`.
 
-    Attributes
-    ----------
-    adapter : ModelAdapter
-        The model, its columns, and how it was learned.
-    graph, tree : Diagram
-        The graph and its junction tree.
-    pairs : tuple of Link
-        Columns with the largest mutual information, where tables are known; the largest first.
-    profiles : tuple of Profile
-        Of hidden variables, where tables are known; the most informative first.
-    data : EvaluationData or None
-        The rows or sequences that were given; without any, what follows is None or empty.
-    likelihoods, masked, anomalies, states
-        What is known from them.
+    `pairs` are the columns with the largest mutual information and `profiles` those of hidden variables, the most
+    informative first, where tables are known. Without data, all that follows is None or empty.
     """
 
     adapter: ModelAdapter
@@ -92,16 +80,7 @@ class Facts:
 
 
 def facts_of(adapter: ModelAdapter, data: EvaluationData | None, training: EvaluationData | None) -> Facts:
-    """Return all facts of a report.
-
-    Parameters
-    ----------
-    adapter : ModelAdapter
-    data : EvaluationData or None
-        The rows that the model is evaluated on.
-    training : EvaluationData or None
-        Rows that baselines are fitted to.
-    """
+    """Return all facts of a report: the model is evaluated on `data`, and baselines are fitted to `training`."""
     network, graph = adapter.network, adapter.graph
     strengths: dict[tuple[str, str], float] = {}
     pairs: tuple[Link, ...] = ()
@@ -112,19 +91,13 @@ def facts_of(adapter: ModelAdapter, data: EvaluationData | None, training: Evalu
         if not adapter.steps and 1 < len(graph.observed) <= MOST_PAIRED:
             pairs = tuple(dependencies(network).columns[:10])
     drawn = graph_diagram(graph, strengths), tree_diagram(JunctionTree.of(graph), edge_ranks(adapter.model))
-    facts = Facts(adapter, *drawn, pairs, found, data)
     if data is None:
-        return facts
+        return Facts(adapter, *drawn, pairs, found, data)
     states = None
     if found and adapter.steps and len(data.codes):
         states = state_sequence_chart(adapter.model.model_, data.sequences, None, MOST_SEQUENCES)
-    return replace(
-        facts,
-        likelihoods=likelihoods_of(data, training),
-        masked=masked_accuracy(data),
-        anomalies=anomalies(data),
-        states=states,
-    )
+    likelihoods, masked = likelihoods_of(data, training), masked_accuracy(data)
+    return Facts(adapter, *drawn, pairs, found, data, likelihoods, masked, anomalies(data), states)
 
 
 def _profiles(adapter: ModelAdapter, data: EvaluationData | None) -> list[Profile]:
@@ -245,7 +218,11 @@ def report(
     >>> made.html.startswith("<!DOCTYPE html>")
     True
     """
-    _check_texts(title, source, date)
+    for name, text in (("title", title), ("source", source)):
+        if text is not None and not isinstance(text, str):
+            raise ParameterError(f"{name} is a text, not {quoted(text)}")
+    if date is not None and not isinstance(date, datetime.date | str):
+        raise ParameterError(f"date is a date or a text, not {quoted(date)}")
     if X is None:
         for name, value in (("training", training), ("lengths", lengths), ("names", names)):
             if value is not None:
@@ -258,35 +235,19 @@ def report(
     return Report(facts, title or headline(facts), day if isinstance(day, str) else day.isoformat(), source)
 
 
-def _check_texts(title: object, source: object, date: object) -> None:
-    for name, text in (("title", title), ("source", source)):
-        if text is not None and not isinstance(text, str):
-            raise ParameterError(f"{name} is a text, not {quoted(text)}")
-    if date is not None and not isinstance(date, datetime.date | str):
-        raise ParameterError(f"date is a date or a text, not {quoted(date)}")
-
-
 def page(facts: Facts, title: str, date: str, source: str | None) -> str:
-    """Return the page.
-
-    Parameters
-    ----------
-    facts : Facts
-    title : str
-    date : str
-    source : str or None
-        What the rows are called.
-    """
+    """Return the page; `source` is what the rows are called."""
     sections = _sections(facts, source)
     links = [element("li", element("a", heading, href=f"#{key}")) for key, heading, _ in sections]
     package = f"eigentree {eigentree.__version__}"
     texts = [type(facts.adapter.model).__name__, *([source] if source else []), date, package]
+    kicker = [part for text in texts for part in (" · ", element("span", text))]
     body = element(
         "body",
         element("a", "Skip to the report", href="#report", class_="skip"),
         element(
             "header",
-            element("p", *_apart(texts), class_="kicker"),
+            element("p", *kicker[1:], class_="kicker"),
             element("h1", title),
             element("p", findings(facts)),
             glance(facts),
@@ -305,12 +266,6 @@ def page(facts: Facts, title: str, date: str, source: str | None) -> str:
         element("style", STYLE),
     )
     return f"<!DOCTYPE html>\n{element('html', head, body, lang='en')}\n"
-
-
-def _apart(texts: Sequence[str]) -> list[object]:
-    """Return texts with dots between them, each in one line."""
-    first, *rest = (element("span", text) for text in texts)
-    return [first, *(part for text in rest for part in (" · ", text))]
 
 
 def headline(facts: Facts) -> str:
@@ -355,13 +310,10 @@ def _comparison(condition: str, unit: str, baselines: Sequence[Baseline], how: s
     for one in baselines:
         # A difference without an error, of one row, is no finding.
         size = f"{with_error(abs(one.ahead), one.error)} nats {'above' if one.ahead > 0 else 'below'}"
+        article = "a " if "chain" in one.name or "tree" in one.name else ""
         if one.ahead == one.ahead:
-            parts.append(f"{size if abs(one.ahead) > 2 * one.error else 'about'} that of {_article(one.name)}")
+            parts.append(f"{size if abs(one.ahead) > 2 * one.error else 'about'} that of {article}{one.name}")
     return f"{condition} log probability of a {unit} is {' and '.join(parts)}{how}. " if parts else ""
-
-
-def _article(name: str) -> str:
-    return f"a {name}" if "chain" in name or "tree" in name else name
 
 
 def glance(facts: Facts) -> Html:
