@@ -66,14 +66,8 @@ class ChannelBlocks:
     """Which channels are taken together.
 
     A *pattern* of a block is what its cells hold, missing ones included: a number whose digits are the codes of
-    the cells. A *symbol* is a pattern without missing cells, and such are numbered by themselves.
-
-    Attributes
-    ----------
-    states : tuple of int
-        Of each channel.
-    sizes : tuple of int
-        How many channels each block has, in their order.
+    the cells. A *symbol* is a pattern without missing cells, and such are numbered by themselves. `states` are
+    those of each channel, `sizes` how many channels each block has, in their order.
     """
 
     states: tuple[int, ...]
@@ -214,16 +208,9 @@ class WindowBond:
 
 @dataclass(frozen=True, eq=False)
 class WindowPlan(Derived):
-    """The bonds of one step, and all cells that are counted together for them.
+    """The bonds of one step, one before each block of channels, and all cells that are counted together for them.
 
-    Attributes
-    ----------
-    blocks : ChannelBlocks
-        Which channels are taken together.
-    leaf_ranks : tuple of int
-        How many features of each block are informative about the other cells.
-    bonds : tuple of WindowBond
-        That before each block.
+    `leaf_ranks` are how many features of each block are informative about the other cells.
     """
 
     blocks: ChannelBlocks
