@@ -159,6 +159,10 @@ class SpectralJunctionTree(DensityMixin):
             raise AttributeError("this model was learned from population moments; there are no counts")
         return self.statistics_.counts
 
+    @property
+    def _model(self) -> SpectralModel:
+        return self.model_
+
     @learns
     def fit(self, X: ArrayLike | Any, y: object = None, sample_weight: ArrayLike | str | None = None) -> Self:
         """Return the model learned from rows.
