@@ -132,6 +132,13 @@ class Objective(ABC):
         """Return the log-likelihood of the data; -inf if a row or sequence is impossible."""
         return self.counted(parameters).log_likelihood
 
+    def value_and_gradient(self, parameters: Floats) -> tuple[float, Floats]:
+        """Return the objective and its gradient (Fisher's identity), zero where an entry is zero or not learned."""
+        here = self.evaluated(parameters)
+        used = self.layout.learned & (parameters > 0)
+        expected = here.update * here.totals
+        return here.objective, np.divide(expected, parameters, out=np.zeros_like(parameters), where=used)
+
     def em_update(self, parameters: Floats) -> Floats:
         """Return the parameters after one EM iteration."""
         return self.evaluated(parameters).update
