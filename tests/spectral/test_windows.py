@@ -12,8 +12,7 @@ from known_chains import Chain
 from eigentree.counting.holdout_sample import EVERY_HASH
 from eigentree.counting.window_counts import SequenceStatistics
 from eigentree.errors import DataError, ParameterError
-from eigentree.planning.channel_blocks import ChannelBlocks
-from eigentree.planning.window_plan import Cell, WindowPlan
+from eigentree.planning.window_plan import Cell, ChannelBlocks, WindowPlan
 from eigentree.spectral.sequences.sequence_model import choose_windows
 from eigentree.spectral.sequences.window_operators import cell_marginals, learn_windows
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import eigentree as et
 from eigentree.markup.html import with_error
+from eigentree.viz.reports.evaluation import masked_accuracy
 from eigentree.viz.reports.evaluation_data import adapter_of, evaluation_data
-from eigentree.viz.reports.masked_cells import masked_accuracy
-from eigentree.viz.reports.page import findings
+from eigentree.viz.reports.report import findings
 
 
 def test_each_sentence_has_the_baselines_of_its_footing() -> None:

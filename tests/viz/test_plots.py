@@ -20,7 +20,7 @@ from benchmarks.planted import random_tree
 from eigentree.em.sizes import Size, SizeSearch, SizeTrial
 from eigentree.estimators.dependencies import edge_strengths
 from eigentree.graphs.structure_learning import mixture_of_trees
-from eigentree.viz.layout import Layout, laid_out
+from eigentree.viz.diagrams import Layout, laid_out
 
 GAP = 20.0
 

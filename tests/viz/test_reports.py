@@ -21,10 +21,17 @@ from eigentree.graphs.structure_learning import mixture_of_trees
 from eigentree.markup.charts import Spectrum, learning_charts, spectra_chart
 from eigentree.markup.figures import chart_svg
 from eigentree.markup.html import Html, decimals, element, number, percent, table, with_error
-from eigentree.viz.reports.baselines import Baseline, baselines, likelihoods_of
-from eigentree.viz.reports.data_sections import baseline_chart, calibration_chart
+from eigentree.viz.reports.evaluation import (
+    Baseline,
+    CalibrationBin,
+    anomalies,
+    baselines,
+    calibration_bins,
+    likelihoods_of,
+    masked_accuracy,
+)
 from eigentree.viz.reports.evaluation_data import EvaluationData, adapter_of, evaluation_data
-from eigentree.viz.reports.masked_cells import CalibrationBin, anomalies, calibration_bins, masked_accuracy
+from eigentree.viz.reports.sections import baseline_chart, calibration_chart
 
 HOSTILE = ["<script>alert(1)</script>", "\"><img src=x onerror='alert(2)'>", "a & b"]
 

@@ -30,8 +30,7 @@ if TYPE_CHECKING:
 
     from eigentree.arrays import Booleans, Codes, Integers
     from eigentree.data.sequences.sequence_codes import Sequences
-    from eigentree.planning.channel_blocks import ChannelBlocks
-    from eigentree.planning.window_plan import Group, WindowPlan
+    from eigentree.planning.window_plan import ChannelBlocks, Group, WindowPlan
 
 T = TypeVar("T", bound=np.generic)
 

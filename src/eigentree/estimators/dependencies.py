@@ -123,8 +123,6 @@ def network_of(model: object) -> LatentNetwork:
     if isinstance(model, LatentNetwork):
         return model
     if isinstance(model, LatentMixin):
-        # Where it was not fitted, this says so.
-        assert model.graph_
         return model.network_
     raise ParameterError(
         f"a LatentNetwork or a fitted EMJunctionTree or OnlineEMJunctionTree has tables, not {quoted(model)}; "

@@ -12,7 +12,7 @@ from eigentree.data.tables.restore import arranged, as_frame
 from eigentree.errors import DataError
 from eigentree.estimators.em_junction_tree import EMJunctionTree
 from eigentree.estimators.mixins.constructor_parameters import Parameters, cloned, estimator_class, learns
-from eigentree.estimators.mixins.density_mixin import DensityMixin, require_estimator
+from eigentree.estimators.mixins.density_mixin import require_estimator
 from eigentree.graphs.zoo import Mixture
 from eigentree.validation import different_names, one_of
 
@@ -87,13 +87,8 @@ class JunctionTreeImputer(Parameters):
 
     @property
     def _columns(self) -> Columns:
-        return self._fitted.columns_
-
-    @property
-    def _fitted(self) -> DensityMixin:
-        self._require_fit()
-        fitted: DensityMixin = self.estimator_
-        return fitted
+        columns: Columns = self.estimator_.columns_
+        return columns
 
     @learns
     def fit(self, X: ArrayLike | Any, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
@@ -120,7 +115,7 @@ class JunctionTreeImputer(Parameters):
         X : array-like of shape (rows, columns), a data frame, or rows of letters
         """
         given = arranged(X, self._columns)
-        filled = self._fitted.impute(given, self.method, self.random_state)
+        filled = self.estimator_.impute(given, self.method, self.random_state)
         library = self._library()
         return filled if library is None else as_frame(filled, self._columns.names, library)
 

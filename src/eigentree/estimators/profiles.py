@@ -232,8 +232,6 @@ def profiles(
 
 def _step_shares(model: HiddenSequenceMixin, length: int | None, X: Any, lengths: Any) -> tuple[Floats, str]:
     """Return the share of each state of a chain, and what it is a share of."""
-    # Where it was not fitted, this says so.
-    assert model.tables_
     chain = model.model_
     if X is None:
         steps = USUAL_LENGTH if length is None else whole_number("length", length, most=MOST_STEPS)

@@ -119,13 +119,11 @@ class SpectralHMM(SequenceMixin):
     @property
     def shrinkage_(self) -> float:
         """The shrinkage that was used."""
-        self._require_fit()
         return self.model_.shrinkage
 
     @property
     def floor_(self) -> float:
         """The floor that was used."""
-        self._require_fit()
         return self.model_.floor
 
     @learns

@@ -134,22 +134,22 @@ class SpectralJunctionTree(DensityMixin):
     @property
     def operators_(self) -> TreeOperators:
         """The learned operators."""
-        return self._model.operators
+        return self.model_.operators
 
     @property
     def plan_(self) -> ViewPlan:
         """The views that were counted."""
-        return self._model.fit.plan
+        return self.model_.fit.plan
 
     @property
     def shrinkage_(self) -> float:
         """The shrinkage that was used."""
-        return self._model.shrinkage
+        return self.model_.shrinkage
 
     @property
     def floor_(self) -> float:
         """The floor that was used."""
-        return self._model.floor
+        return self.model_.floor
 
     @property
     def counts_(self) -> Counts:
@@ -161,7 +161,6 @@ class SpectralJunctionTree(DensityMixin):
 
     @property
     def _model(self) -> SpectralModel:
-        self._require_fit()
         return self.model_
 
     @learns
@@ -304,7 +303,6 @@ class SpectralJunctionTree(DensityMixin):
         >>> recovery.unresolved
         mappingproxy({})
         """
-        self._require_fit()
         return recovered(self.model_.fit)
 
     @announced

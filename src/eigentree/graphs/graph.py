@@ -6,10 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
 from itertools import islice
 from types import MappingProxyType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar, TypeVarTuple
 
 from eigentree.errors import EigentreeError, GraphError, did_you_mean, quoted
-from eigentree.graphs.memo import Derived
 from eigentree.validation import (
     MOST_VARIABLES,
     a_mapping,
@@ -20,9 +19,46 @@ from eigentree.validation import (
     whole_number,
 )
 
-__all__ = ["LatentGraph", "check_graph"]
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["Derived", "LatentGraph", "check_graph"]
+
+Arguments = TypeVarTuple("Arguments")
+T = TypeVar("T")
+D = TypeVar("D", bound="Derived")
 
 PAIRS = "names with their numbers of states, or a mapping such as {'x': 2}"
+
+
+class Derived:
+    """An immutable object that keeps what was computed from it.
+
+    A copy is the object itself, so that clones of an estimator share it. Pickles leave it out.
+    """
+
+    __slots__ = ("_kept",)
+
+    _kept: dict[Any, Any]
+
+    def derived(self: D, make: Callable[[D, *Arguments], T], *arguments: *Arguments) -> T:
+        """Return ``make(self, *arguments)``, computed once for each function and its arguments."""
+        if not hasattr(self, "_kept"):
+            object.__setattr__(self, "_kept", {})
+        key = make, arguments
+        if key not in self._kept:
+            self._kept[key] = make(self, *arguments)
+        found: T = self._kept[key]
+        return found
+
+    def __getstate__(self) -> dict[str, Any]:
+        return dict(self.__dict__)
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self
 
 
 class LatentGraph(Derived):

@@ -3,46 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args
 
 from eigentree.errors import GraphError
 from eigentree.graphs.graph import LatentGraph
 from eigentree.graphs.structure_learning import chow_liu, hidden_chow_liu, joined_tree, mixture_of_trees
-from eigentree.graphs.templates import Template, whole_number
+from eigentree.graphs.templates import Template
 from eigentree.validation import one_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from eigentree.arrays import Floats
-
-__all__ = ["HiddenChowLiu", "Method", "PairKnowledge", "open_template"]
+__all__ = ["HiddenChowLiu", "Method", "open_template"]
 
 Method: TypeAlias = Literal["chow-liu", "neighbour-joining"]
 """How a tree of hidden variables is learned."""
 
 AUTO: Final = "auto"
 """A size that held-out rows choose; as a structure, a tree all of whose sizes they do."""
-
-
-class PairKnowledge(Protocol):
-    """Statistics of pairs of columns; see `PairCounts`."""
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The names of the columns."""
-
-    @property
-    def states(self) -> tuple[int, ...]:
-        """How many states each column has."""
-
-    @property
-    def information(self) -> Floats:
-        """The mutual information of all pairs."""
-
-    @property
-    def tree_distances(self) -> tuple[Floats, float]:
-        """The distances of all pairs, and the shortest that is significant."""
 
 
 @dataclass(frozen=True)
@@ -79,16 +57,8 @@ class HiddenChowLiu(Template):
 
     def __post_init__(self) -> None:
         one_of("method", self.method, get_args(Method))
-        auto = [name for name in ("hidden_states", "trees") if isinstance(getattr(self, name), str)]
-        for name in auto:
-            if getattr(self, name) != AUTO:
-                whole_number(name, getattr(self, name))
-        self._check_sizes("hidden_states", "trees", "most_states", but=auto)
-
-    @property
-    def is_open(self) -> bool:
-        """Whether held-out rows choose a size."""
-        return AUTO in (self.hidden_states, self.trees)
+        sizes = {name: getattr(self, name) for name in ("hidden_states", "trees", "most_states")}
+        self._check_sizes(*(name for name, size in sizes.items() if name == "most_states" or not _is_auto(size)))
 
     def numbers_of_states(self) -> list[int]:
         """Return the numbers of hidden states to try: the given one, or two and ever twice as many."""
@@ -102,8 +72,8 @@ class HiddenChowLiu(Template):
             f"that learn_structure makes of them"
         )
 
-    def learned(self, pairs: PairKnowledge) -> LatentGraph:
-        """Return the graph over columns with these statistics."""
+    def learned(self, pairs: Any) -> LatentGraph:
+        """Return the graph over columns with these statistics (`PairCounts`)."""
         if isinstance(self.hidden_states, str) or isinstance(self.trees, str):
             raise GraphError(
                 f"{self!r} has a size that held-out rows choose, in EMJunctionTree and SpectralJunctionTree; "
@@ -111,14 +81,14 @@ class HiddenChowLiu(Template):
             )
         return mixture_of_trees(self.tree(pairs, self.hidden_states), self.trees)
 
-    def tree(self, pairs: PairKnowledge, hidden_states: int) -> LatentGraph:
+    def tree(self, pairs: Any, hidden_states: int) -> LatentGraph:
         """Return one tree above columns with these statistics."""
         if self.method == "chow-liu":
             return hidden_chow_liu(pairs.names, pairs.states, pairs.information, hidden_states)
         distances, shortest = pairs.tree_distances
         return joined_tree(pairs.names, pairs.states, distances, hidden_states, shortest)
 
-    def candidate(self, pairs: PairKnowledge, hidden_states: int) -> LatentGraph:
+    def candidate(self, pairs: Any, hidden_states: int) -> LatentGraph:
         """Return one tree of those that held-out rows choose from.
 
         Without hidden states it is the Chow-Liu tree of the columns themselves. Where both sizes are open, hidden
@@ -133,6 +103,11 @@ class HiddenChowLiu(Template):
 
 def open_template(structure: object) -> HiddenChowLiu | None:
     """Return the template whose sizes held-out rows choose: that of "auto", or the given one, or None."""
-    if isinstance(structure, str) and structure == AUTO:
+    if _is_auto(structure):
         return HiddenChowLiu(AUTO, trees=AUTO)
-    return structure if isinstance(structure, HiddenChowLiu) and structure.is_open else None
+    is_open = isinstance(structure, HiddenChowLiu) and AUTO in (structure.hidden_states, structure.trees)
+    return structure if isinstance(structure, HiddenChowLiu) and is_open else None
+
+
+def _is_auto(value: object) -> bool:
+    return isinstance(value, str) and value == AUTO

@@ -6,7 +6,7 @@ Choi, Tan, Anandkumar and Willsky 2011).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import math
 from heapq import heappop, heappush
 from itertools import count
 from typing import TYPE_CHECKING
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from eigentree.arrays import Floats
 
@@ -86,13 +86,11 @@ def joined_around(distances: Floats, tree: Sequence[tuple[int, int]]) -> list[Ed
     Each inner node of that tree is joined with its neighbours, and the result put in their place. Distances of far
     leaves, which are estimated poorly, are not used.
     """
-    growing = _Growing(np.asarray(distances, np.float64))
-    for one, other in tree:
-        growing.link(one, other, float(distances[one, other]))
-    for leaf in range(len(distances)):
-        if len(growing.around[leaf]) > 1:
-            growing.open(leaf)
-    return _listed(growing.around)
+    around = _around([(one, other, float(distances[one, other])) for one, other in tree])
+    for leaf in sorted(around):
+        if len(around[leaf]) > 1:
+            _split(around, leaf, distances, -math.inf)
+    return _listed(around)
 
 
 def refined(edges: Sequence[Edge], distances: Floats, shortest: float) -> list[Edge]:
@@ -114,19 +112,21 @@ def refined(edges: Sequence[Edge], distances: Floats, shortest: float) -> list[E
 
 
 def _split(around: dict[int, dict[int, float]], node: int, distances: Floats, shortest: float) -> bool:
-    """Join the branches of a node again, in place; return whether that makes more than one node of it."""
-    branches = sorted(around[node])
+    """Join the branches of a node again, in place, a leaf being one of its own; return whether that splits it."""
+    beside = sorted(around[node])
+    branches = [node, *beside] if node < len(distances) else beside
     nearest = [_nearest_leaf(around, branch, node, len(distances)) for branch in branches]
     ends = [leaf for _, leaf in nearest]
     edges = contracted(joined(distances[np.ix_(ends, ends)]), len(branches), shortest)
     inner = sorted({number for edge in edges for number in edge[:2]} - set(range(len(branches))))
-    if len(inner) == 1:
+    if len(inner) == 1 and branches is beside:
         return False
-    fresh = range(max(around) + 1, max(around) + len(inner))
-    numbers = dict(enumerate(branches)) | dict(zip(inner, [node, *fresh], strict=True))
-    for branch in branches:
+    kept = [node] if branches is beside else []
+    fresh = range(max(around) + 1, max(around) + 1 + len(inner) - len(kept))
+    numbers = dict(enumerate(branches)) | dict(zip(inner, [*kept, *fresh], strict=True))
+    for branch in beside:
         del around[branch][node]
-    around |= {numbers[number]: {} for number in inner}
+    around |= {number: {} for number in (node, *fresh)}
     for one, other, length in edges:
         beyond = nearest[other][0] if other < len(branches) else 0.0
         here, there = numbers[one], numbers[other]
@@ -162,70 +162,3 @@ def _listed(around: dict[int, dict[int, float]]) -> list[Edge]:
         for other, length in sorted(around[one].items())
         if one > other
     ]
-
-
-@dataclass(frozen=True)
-class _Growing:
-    """A tree some of whose inner nodes are still leaves; `around` has the neighbours of each node, with lengths.
-
-    `stands_for` has, for an inner node beside a leaf that is still to be opened, a leaf on its other side and how
-    far away that is: so distances between the neighbours of a leaf follow from those between leaves.
-    """
-
-    distances: Floats
-    around: dict[int, dict[int, float]] = field(default_factory=dict)
-    stands_for: dict[tuple[int, int], tuple[int, float]] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self.around.update({leaf: {} for leaf in range(len(self.distances))})
-
-    def link(self, one: int, other: int, length: float) -> None:
-        self.around[one][other] = self.around[other][one] = length
-
-    def open(self, leaf: int) -> None:
-        """Put the tree of a leaf and its neighbours in the place of the edges between them."""
-        members = [leaf, *sorted(self.around[leaf])]
-        stand_ins = [self._stand_in(member, leaf) for member in members]
-        ends = [end for end, _ in stand_ins]
-        offsets = np.array([offset for _, offset in stand_ins])
-        matrix = self.distances[np.ix_(ends, ends)] - offsets[:, None] - offsets
-        matrix[0] = matrix[:, 0] = [0.0, *(self.around[leaf][member] for member in members[1:])]
-        np.fill_diagonal(matrix, 0.0)
-        edges = joined(np.maximum(matrix, 0.0))
-        for member in members[1:]:
-            del self.around[leaf][member], self.around[member][leaf]
-        first = max(self.around) + 1
-        numbers = [*members, *range(first, first + len(members) - 2)]
-        self.around.update({node: {} for node in numbers[len(members) :]})
-        for one, other, length in edges:
-            self.link(numbers[one], numbers[other], max(length, 0.0))
-        self._stand_in_for(numbers[len(members) :], dict(zip(members, stand_ins, strict=True)))
-
-    def _stand_in(self, node: int, leaf: int) -> tuple[int, float]:
-        """Return a leaf from which distances to all behind another leaf are measured, and what to take off them."""
-        return (node, 0.0) if node < len(self.distances) else self.stands_for[node, leaf]
-
-    def _stand_in_for(self, inner: Sequence[int], stand_ins: dict[int, tuple[int, float]]) -> None:
-        """Note, for new inner nodes beside leaves, the nearest member of the neighbourhood on the other side."""
-        for node in inner:
-            for beside in self.around[node]:
-                # A leaf that has no other neighbour is not going to be opened.
-                if beside >= len(self.distances) or len(self.around[beside]) == 1:
-                    continue
-                length, nearest = min(
-                    (length, member) for member, length in self._lengths(node, stand_ins) if member != beside
-                )
-                end, offset = stand_ins[nearest]
-                self.stands_for[node, beside] = (end, offset + length)
-
-    def _lengths(self, node: int, members: dict[int, tuple[int, float]]) -> Iterator[tuple[int, float]]:
-        """Yield how far the members of a neighbourhood are from a node within it."""
-        queue = [(node, -1, 0.0)]
-        for here, before, length in queue:
-            for other, step in self.around[here].items():
-                if other == before:
-                    continue
-                if other in members:
-                    yield other, length + step
-                else:
-                    queue.append((other, here, length + step))

@@ -12,8 +12,7 @@ from typing import Any, Self
 
 from eigentree import validation as checks
 from eigentree.errors import GraphError, ParameterError, did_you_mean, quoted
-from eigentree.graphs.graph import LatentGraph
-from eigentree.graphs.memo import Derived
+from eigentree.graphs.graph import Derived, LatentGraph
 from eigentree.messages import refuse_foreign_names, renamed, renamed_arguments
 
 __all__ = [
@@ -72,12 +71,11 @@ class Template(Derived, ABC):
     def __post_init__(self) -> None:
         self._check_sizes(*self.get_params())
 
-    def _check_sizes(self, *names: str, but: Collection[str] = ()) -> None:
+    def _check_sizes(self, *names: str) -> None:
         """Put sizes, checked to be whole numbers, in the place of those that were given."""
         for name in names:
-            if name not in but:
-                least = 2 if name == "branching" else 1
-                object.__setattr__(self, name, whole_number(name, getattr(self, name), least=least))
+            least = 2 if name == "branching" else 1
+            object.__setattr__(self, name, whole_number(name, getattr(self, name), least=least))
 
     def build(self, states: Sequence[int], names: Sequence[str] | None = None) -> LatentGraph:
         """Return the graph over columns with these numbers of states.

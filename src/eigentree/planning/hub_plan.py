@@ -66,21 +66,10 @@ class Branch(NamedTuple):
 
 @dataclass(frozen=True)
 class Hub:
-    """Nodes of a plan that multiply functions of the same separator.
+    """Nodes of a plan, by position and the first above all others, that multiply functions of the same separator.
 
-    Attributes
-    ----------
-    separator : tuple of str
-    states : int
-        Number of its joint states.
-    nodes : tuple of int
-        Their positions, the first one above all others.
-    rooted : bool
-        Whether the root is one of them.
-    branches : tuple of Branch
-        Those below, and last the one above, unless the hub holds the root.
-    circles : tuple of tuple of int
-        The branches that fix the multiplication: all by their pairs, and those of a circle by their triples.
+    It is `rooted` where the root is one of them. `branches` are those below, and last the one above, unless the hub
+    is rooted; those in `circles` fix the multiplication: all by pairs, and those of a circle by triples.
     """
 
     separator: tuple[str, ...]

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from eigentree.errors import RankError
-from eigentree.graphs.graph import check_graph
+from eigentree.graphs.graph import Derived, check_graph
 from eigentree.graphs.junction_tree import JunctionTree
-from eigentree.graphs.memo import Derived
 from eigentree.inference.threads import one_thread
 from eigentree.messages import notice
 from eigentree.planning.generic_ranks import Spans, most_dimensions
@@ -39,31 +38,12 @@ FEWEST_DIMENSIONS = 32
 class PlanNode:
     """What is to be learned at one node, and from which variables.
 
-    Attributes
-    ----------
-    parent : int
-        Position of the parent in the plan, -1 at the root.
-    children : tuple of int
-    observed : str or None
-        The observed variable of a leaf.
-    separator : tuple of str
-        The hidden (or observed) variables that the edge to the parent passes through (S_i).
-    passed : tuple of tuple of str
-        The separators of all edges of the junction tree that this one stands for, from the top: its own, and those
-        of nodes that neither branch nor are leaves.
-    states : int
-        Number of joint states of the separator.
-    generic_rank : int
-        Rank of inside × outside for almost all parameters; where it is capped and finding all of it would take too
-        long, more than the cap and at most that rank.
-    rank : int
-        The rank that will be learned: the generic one, or less where it was capped.
-    inside : tuple of str
-        The inside view (O_i): one group of variables below the edge.
-    outside : tuple of tuple of str
-        The outside views (O_-i): groups of variables elsewhere, nearest first.
-    bound : str
-        What bounds the rank, in words.
+    `parent` is a position in the plan, -1 at the root; a leaf has an `observed` variable. The edge to the parent
+    passes through the variables of the `separator` (S_i), which has so many joint `states`; `passed` are those of
+    all edges of the junction tree that it stands for, from the top. `generic_rank` is the rank of inside × outside
+    for almost all parameters (where it is capped and finding all of it would take too long, more than the cap),
+    and `rank` the one that will be learned; `bound` says what bounds it. The `inside` view (O_i) is one group of
+    variables below the edge, the `outside` views (O_-i) are groups elsewhere, nearest first.
     """
 
     parent: int

@@ -75,17 +75,12 @@ class EdgeViews(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class CandidateViews:
-    """What some variables on one side of an edge show about its separator, on the random instance.
+    """What some variables, nearest first, on one side of an edge show about its separator, on the random instance.
 
-    Attributes
-    ----------
-    names : tuple of str
-        The variables, nearest first.
-    distances : tuple of int
-        How many variables a path from the separator to each must cross.
-    table : array, shape (sizes of the variables…, states of the separator)
-        Index 0 of a variable's axis is the message with the variable marginalised out; the others complete the span
-        of its messages. So the messages of a group are the cells where all other variables have index 0.
+    `distances` are how many variables a path from the separator to each must cross. The `table` has shape (sizes of
+    the variables…, states of the separator). Index 0 of a variable's axis is the message with the variable
+    marginalised out; the others complete the span of its messages. So the messages of a group are the cells where
+    all other variables have index 0.
     """
 
     names: View

@@ -16,10 +16,9 @@ from eigentree.errors import ParameterError
 from eigentree.estimators.spectral_junction_tree import SpectralJunctionTree
 from eigentree.markup.charts import Curve, NumberTable, TextBox, counted, shown_name
 from eigentree.markup.html import number
-from eigentree.viz.layout import Box, Layout, laid_out
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from eigentree.estimators.profiles import Profile
     from eigentree.graphs.graph import LatentGraph
@@ -29,10 +28,13 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ROW",
+    "Box",
     "Diagram",
     "Edge",
+    "Layout",
     "edge_ranks",
     "graph_diagram",
+    "laid_out",
     "laid_out_diagram",
     "placed",
     "transition_diagram",
@@ -168,8 +170,6 @@ def edge_ranks(model: object) -> dict[frozenset[str], SeparatorReport]:
     """Return what a spectral model has learned of each edge, by the columns beyond it; of others nothing."""
     if not isinstance(model, SpectralJunctionTree):
         return {}
-    # Where it was not fitted, this says so.
-    assert model.graph_
     nodes = model.plan_.nodes
     beyond: list[set[str]] = [set() if node.observed is None else {node.observed} for node in nodes]
     for place in reversed(range(len(nodes))):
@@ -192,7 +192,7 @@ def transition_diagram(profile: Profile) -> Diagram:
     if count > MOST_STATES:
         raise ParameterError(f"transitions are drawn of at most {MOST_STATES} states, not of {count}")
     pairs = [pair for pair in permutations(range(count), 2) if moves[pair] > 0]
-    largest = max((moves[pair] for pair in pairs), default=0.0)
+    largest = max((float(moves[pair]) for pair in pairs), default=0.0)
     kept = [pair for pair in pairs if moves[pair] >= FAINTEST * largest]
     which = "states" if profile.name == "state" else f"the states of {profile.name}"
     rarer = f"; {counted(len(pairs) - len(kept), 'rarer one')} left out" if len(kept) < len(pairs) else ""
@@ -202,8 +202,8 @@ def transition_diagram(profile: Profile) -> Diagram:
         texts={f"state {k}": f"state {k}\nstays {moves[k, k]:.2f}" for k in range(count)},
         columns=frozenset(),
         edges=tuple(
-            Edge(f"state {one}", f"state {other}", float(moves[one, other] / largest), _digits(moves[one, other]))
-            for one, other in kept
+            Edge(f"state {one}", f"state {other}", share / largest, f"{share:.{2 if share >= 0.01 else 1}g}")
+            for one, other, share in ((*pair, float(moves[pair])) for pair in kept)
         ),
         arrows=True,
         ring=True,
@@ -305,5 +305,109 @@ def _between(ranks: Sequence[int]) -> str:
     return f"{low:,}" if low == high else f"{low:,}–{high:,}"
 
 
-def _digits(share: float) -> str:
-    return f"{share:.2g}" if share >= 0.01 else f"{share:.1g}"
+class Box(NamedTuple):
+    """Where the box of a variable stands: 0 is the middle of the picture, and its top is row 0."""
+
+    left: float
+    right: float
+    row: float
+
+
+class Layout(NamedTuple):
+    """Where all variables stand, the edges of the trees away from their middles, and how many rows there are."""
+
+    boxes: dict[str, Box]
+    branches: list[tuple[str, str]]
+    rows: float
+
+
+def laid_out(edges: Iterable[tuple[str, str]], widths: Mapping[str, float], gap: float) -> Layout:
+    """Return where the variables of a graph stand; one that is no tree is laid out along one that spans it.
+
+    `widths` are those of the boxes, `gap` is for edges between the boxes of one depth and those of the next.
+
+    Examples
+    --------
+    >>> laid_out([("h", "x"), ("h", "y"), ("h", "z")], dict.fromkeys("hxyz", 10.0), 5.0).boxes["h"]
+    Box(left=-5.0, right=5.0, row=0.5)
+    """
+    around: dict[str, list[str]] = {name: [] for name in widths}
+    for one, other in edges:
+        around[one].append(other)
+        around[other].append(one)
+    boxes: dict[str, Box] = {}
+    branches: list[tuple[str, str]] = []
+    rows = 0.0
+    for name in widths:
+        if name not in boxes:
+            order, parents = _outward(around, _middle(around, name))
+            branches += [(parents[each], each) for each in order[1:]]
+            part = _tree(order, parents, widths, gap)
+            boxes |= {each: box._replace(row=box.row + rows) for each, box in part.items()}
+            rows = 1 + max(box.row for box in boxes.values())
+    return Layout(boxes, branches, rows)
+
+
+def _tree(
+    order: Sequence[str], parents: Mapping[str, str], widths: Mapping[str, float], gap: float
+) -> dict[str, Box]:
+    """Return where the variables of a tree stand, given them from its root outward."""
+    root = order[0]
+    children: dict[str, list[str]] = {name: [] for name in order}
+    for name in order[1:]:
+        children[parents[name]].append(name)
+    ends = dict.fromkeys(order, 1)
+    for name in reversed(order):
+        ends[name] = sum(ends[child] for child in children[name]) or 1
+    sides: tuple[list[str], list[str]] = ([], [])
+    # The largest branches of the root stand apart, then as many ends on both sides.
+    for name in sorted(children[root], key=lambda name: -ends[name]):
+        min(sides, key=lambda side: sum(ends[each] for each in side)).append(name)
+    heights = [sum(ends[name] for name in side) for side in sides]
+    middle = (max(heights) - 1) / 2 if children[root] else 0.0
+    boxes = {root: Box(-widths[root] / 2, widths[root] / 2, middle)}
+    for side, height, sign in zip(sides, heights, (1, -1), strict=True):
+        inner = [widths[root] / 2]
+        last = (max(heights) - height) / 2
+        # Depth first: ends take their rows one after another, and children come before their parents.
+        ahead = [(name, 1) for name in reversed(side)]
+        way: list[tuple[str, int]] = []
+        rows: dict[str, float] = {}
+        while ahead:
+            name, depth = ahead.pop()
+            way.append((name, depth))
+            ahead += [(child, depth + 1) for child in reversed(children[name])]
+            if children[name]:
+                inner += [0.0] * (depth + 1 - len(inner))
+                inner[depth] = max(inner[depth], widths[name])
+            else:
+                rows[name], last = last, last + 1
+        for name, depth in reversed(way):
+            if own := children[name]:
+                rows[name] = (rows[own[0]] + rows[own[-1]]) / 2
+            near = sum(inner[:depth]) + depth * gap
+            far = near + widths[name]
+            boxes[name] = Box(near, far, rows[name]) if sign > 0 else Box(-far, -near, rows[name])
+    return boxes
+
+
+def _outward(around: Mapping[str, Sequence[str]], root: str) -> tuple[list[str], dict[str, str]]:
+    """Return what is connected to a root, nearest first, and the neighbour by which each was reached."""
+    order, parents = [root], {root: root}
+    for name in order:
+        for other in around[name]:
+            if other not in parents:
+                parents[other] = name
+                order.append(other)
+    return order, parents
+
+
+def _middle(around: Mapping[str, Sequence[str]], name: str) -> str:
+    """Return the middle of the longest path, of two the one with more neighbours."""
+    one = _outward(around, name)[0][-1]
+    order, parents = _outward(around, one)
+    path = [order[-1]]
+    while path[-1] != one:
+        path.append(parents[path[-1]])
+    middle = path[(len(path) - 1) // 2 : len(path) // 2 + 1]
+    return max(middle, key=lambda each: len(around[each]))

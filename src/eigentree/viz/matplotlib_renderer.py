@@ -14,7 +14,6 @@ from eigentree.viz.diagrams import ROW, laid_out_diagram, placed
 if TYPE_CHECKING:
     from eigentree.markup.charts import Axis, Chart, Curve, TextBox
     from eigentree.viz.diagrams import Diagram
-    from eigentree.viz.layout import Layout
 
 __all__ = ["FONT", "checked_axes", "draw_chart", "draw_diagram"]
 
@@ -124,8 +123,15 @@ def draw_diagram(diagram: Diagram, ax: Any = None) -> Any:
     """Return axes with a diagram; letters are made as small as their room needs."""
     checked_axes(ax)
     layout = laid_out_diagram(diagram, _text_width)
-    left, right, rows = _extent(layout)
-    ax = _own_axes(right - left, rows) if ax is None else ax
+    boxes = layout.boxes.values()
+    left, right = min(box.left for box in boxes), max(box.right for box in boxes)
+    rows = layout.rows * ROW
+    if ax is None:
+        # Axes of just this size, with room for a title above and a legend below.
+        inner = min(max((right - left) * FONT, 320.0) / 72, LARGEST_FIGURE), min(rows * FONT / 72, LARGEST_FIGURE)
+        width, height = inner[0] + 0.3, inner[1] + 0.9
+        room = (0.15 / width, 0.5 / height, inner[0] / width, inner[1] / height)
+        ax = _figure(width, height).add_axes(room)
     ax.set_title(diagram.title, fontsize=FONT + 1, parse_math=False, wrap=True)
     _draw_legend(ax, diagram)
     if (engine := ax.figure.get_layout_engine()) is not None:
@@ -138,10 +144,10 @@ def draw_diagram(diagram: Diagram, ax: Any = None) -> Any:
     ax.set_ylim(high, 0.0)
     ax.set_axis_off()
     font = min(LARGEST_FONT, *scale)
-    boxes, curves = placed(diagram, layout, _text_width, scale, font)
+    shown, curves = placed(diagram, layout, _text_width, scale, font)
     for curve in curves:
         _draw_curve(ax, curve, font, "move" if diagram.ring else "edge")
-    for box in boxes:
+    for box in shown:
         _draw_box(ax, box, font)
     return ax
 
@@ -156,19 +162,6 @@ def _text_width(text: str) -> float:
     font = FontProperties(size=FONT)
     widths = [text_to_path.get_text_width_height_descent(line, font, False)[0] for line in text.split("\n")]
     return float(max(widths)) / FONT
-
-
-def _extent(layout: Layout) -> tuple[float, float, float]:
-    """Return where a layout begins and ends, and how high it is (em)."""
-    boxes = layout.boxes.values()
-    return min(box.left for box in boxes), max(box.right for box in boxes), layout.rows * ROW
-
-
-def _own_axes(wide: float, high: float) -> Any:
-    """Return axes of just this size (em), with room for a title above and a legend below."""
-    inner = min(max(wide * FONT, 320.0) / 72, LARGEST_FIGURE), min(high * FONT / 72, LARGEST_FIGURE)
-    width, height = inner[0] + 0.3, inner[1] + 0.9
-    return _figure(width, height).add_axes((0.15 / width, 0.5 / height, inner[0] / width, inner[1] / height))
 
 
 def _draw_curve(ax: Any, curve: Curve, font: float, what: str) -> None:

@@ -129,8 +129,6 @@ def spectra(model: SpectralJunctionTree | SpectralHMM, most: int = MOST_SPECTRA,
         raise ParameterError(
             f"a fitted SpectralJunctionTree or SpectralHMM has singular values to draw, not {quoted(model)}"
         )
-    # Where it was not fitted, this says so.
-    assert model.n_features_in_
     return draw_chart(spectra_chart(model.report_.spectra, whole_number("most", most)), ax)
 
 
@@ -289,8 +287,6 @@ def decoded(
     """
     if not isinstance(model, HiddenSequenceMixin):
         raise ParameterError(f"a fitted EMHMM decodes states to draw, not {quoted(model)}")
-    # Where it was not fitted, this says so.
-    assert model.tables_
     sequences = Sequences.of(X, model.columns_.reading(model.handle_unknown), lengths, *sequence_and_time(model, X))
     return draw_chart(state_sequence_chart(model.model_, sequences, chain, MOST_SEQUENCES), ax)
 

@@ -111,8 +111,7 @@ def apply(
     sink = RowSink(rows.output, reading.format, rows.json)
     import numpy as np
 
-    from eigentree.cli.model_arguments import identified, loaded, read_for, rows_for, unit_of
-    from eigentree.cli.predictions import Predictions
+    from eigentree.cli.model_arguments import Predictions, identified, loaded, read_for, rows_for, unit_of
     from eigentree.data.sequences.sequence_codes import Sequences
     from eigentree.data.tables.text_cells import require_names
 

@@ -32,10 +32,9 @@ def compare(
       eigentree compare mushrooms.csv --structure mixture --hidden 4
       eigentree compare mushrooms.csv --structure mixture --held-out 0.3 --json
     """
-    from eigentree.cli.model_arguments import read_training, unit_of
+    from eigentree.cli.model_arguments import read_training, structure_words, unit_of
     from eigentree.cli.model_comparison import best_of, show_trials, split, tried
     from eigentree.cli.rows_read import hint_at_marks
-    from eigentree.cli.structure_arguments import structure_words
 
     given = structure.or_else("auto" if reading.sequence is None else "hmm")
     shape = Shape(**vars(given))
@@ -69,8 +68,7 @@ def _sequence_fits(shape: Shape, sequences: Any, seed: int) -> "Iterator[tuple[s
 
 def _row_fits(shape: Shape, rows: Any, seed: int) -> "Iterator[tuple[str, Callable[[Any], Any]]]":
     """Yield the name of each method, and a function that fits it to rows."""
-    from eigentree.cli.model_arguments import categories_of
-    from eigentree.cli.structure_arguments import structure_of
+    from eigentree.cli.model_arguments import categories_of, structure_of
     from eigentree.counting.structure_and_schema import learn_structure
     from eigentree.estimators.em_junction_tree import EMJunctionTree
     from eigentree.estimators.online_em import OnlineEMJunctionTree

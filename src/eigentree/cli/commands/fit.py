@@ -76,8 +76,7 @@ def _fitted_to_rows(data: str, shape: Shape, reading: Reading, seed: int) -> tup
 
 
 def _fitted_to_statistics(data: str, shape: Shape) -> tuple[Any, dict[str, float], None]:
-    from eigentree.cli.model_arguments import estimator_of, loaded
-    from eigentree.cli.structure_arguments import LEARNED
+    from eigentree.cli.model_arguments import LEARNED, estimator_of, loaded
 
     statistics = loaded(data, ("Statistics",), "rows; give them as CSV or Parquet, or what eigentree count wrote")
     if shape.method != "spectral":

@@ -30,8 +30,14 @@ def predict(
       eigentree predict model.eigentree mushrooms.csv -t h -o h.csv --json
     """
     sink = RowSink(rows.output, reading.format, rows.json)
-    from eigentree.cli.model_arguments import fitted_columns, loaded_model, read_for, require_tables, unit_of
-    from eigentree.cli.predictions import Predictions
+    from eigentree.cli.model_arguments import (
+        Predictions,
+        fitted_columns,
+        loaded_model,
+        read_for,
+        require_tables,
+        unit_of,
+    )
     from eigentree.errors import GraphError, did_you_mean, what_there_is
 
     asked = loaded_model(model, rows.unknown)
@@ -53,8 +59,7 @@ def predict(
 
 def _predict_sequences(asked: Any, path: str, given: Any, target: str, sink: RowSink) -> None:
     """Write the next step of each sequence, or the hidden state of each step."""
-    from eigentree.cli.model_arguments import fitted_columns, require_tables
-    from eigentree.cli.predictions import Predictions
+    from eigentree.cli.model_arguments import Predictions, fitted_columns, require_tables
     from eigentree.data.tables.text_cells import require_names
 
     columns = fitted_columns(asked)

@@ -1,15 +1,12 @@
 """``eigentree report``: an HTML page about a model, and about rows beside it."""
 
 import os
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 
 from eigentree.cli.arguments import PIPE, Json, ModelFile, Reading, UsageError, file_option
 from eigentree.cli.output import checked_output, note, show_json
-
-if TYPE_CHECKING:
-    from eigentree.viz.reports.report import Report
 
 __all__ = ["report"]
 
@@ -61,7 +58,7 @@ def report(
         note(f"{made.title}: {len(page) / 1000:,.0f} kB" + ("" if output == PIPE else f"; written: {output}"))
 
 
-def _made(path: str, data: str | None, training: str | None, title: str | None, reading: Reading) -> "Report":
+def _made(path: str, data: str | None, training: str | None, title: str | None, reading: Reading) -> Any:
     from eigentree.cli.model_arguments import LIKE_MODELS, kind_of, loaded, read_for, rows_for, unit_of
     from eigentree.errors import FileError
     from eigentree.viz.reports.report import report as report_of

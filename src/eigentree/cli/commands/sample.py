@@ -52,6 +52,8 @@ def sample(
       eigentree sample model.eigentree -n 5 --given class=p --given odor=f --json
     """
     sink = RowSink(output, format, json)
+    import numpy as np
+
     from eigentree.cli.model_arguments import SEQUENCE_MODELS, fitted_columns, kind_of, loaded_model
     from eigentree.data.tables.table import table_of
     from eigentree.data.tables.text_cells import require_names
@@ -61,8 +63,12 @@ def sample(
     if kind_of(asked) in SEQUENCE_MODELS:
         if given:
             raise UsageError("--given is for models of rows, and this is one of sequences; leave it out")
-        part = _sampled_sequences(asked, columns.names, n, length or 10, seed)
         facts: dict[str, Any] = {"sequences": n, "length": length or 10, "seed": seed}
+        found = asked.sample(n, length=facts["length"], random_state=seed)
+        # One step per row.
+        steps = np.concatenate([np.asarray(one, object).reshape(facts["length"], -1) for one in found])
+        part: dict[str, Any] = {asked.sequence or "sequence": np.repeat(np.arange(n), facts["length"])}
+        part |= zip(columns.names, steps.T, strict=True)
         sink.write(part)
         sink.report(facts, f"{number_of(n, 'sequence')} sampled")
         return
@@ -81,13 +87,3 @@ def sample(
     facts = {"rows": n, "given": known, "seed": seed}
     sink.write(part)
     sink.report(facts, f"{number_of(n, 'row')} sampled")
-
-
-def _sampled_sequences(asked: Any, names: tuple[str, ...], count: int, length: int, seed: int) -> dict[str, Any]:
-    """Return new sequences as columns, one step per row."""
-    import numpy as np
-
-    found = asked.sample(count, length=length, random_state=seed)
-    steps = np.concatenate([np.asarray(one, object).reshape(length, -1) for one in found])
-    numbers = np.repeat(np.arange(count), length)
-    return {asked.sequence or "sequence": numbers, **dict(zip(names, steps.T, strict=True))}

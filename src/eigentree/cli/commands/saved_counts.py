@@ -40,8 +40,8 @@ def count(
       eigentree fit all.eigentree --structure hmm --method spectral -o hmm.eigentree
     """
     require_file(output)
+    from eigentree.cli.model_arguments import LEARNED
     from eigentree.cli.rows_read import open_rows
-    from eigentree.cli.structure_arguments import LEARNED
 
     if reading.sequence is not None:
         raise UsageError("count is for rows, not for sequences; fit --sequence learns from these at once")
@@ -63,9 +63,8 @@ def count(
 
 
 def _counted(data: str, shape: Shape, reading: Reading) -> Any:
-    from eigentree.cli.model_arguments import categories_of, read_training
+    from eigentree.cli.model_arguments import categories_of, read_training, structure_of
     from eigentree.cli.rows_read import hint_at_marks
-    from eigentree.cli.structure_arguments import structure_of
     from eigentree.counting.statistics import Statistics
     from eigentree.graphs.graph import LatentGraph
 

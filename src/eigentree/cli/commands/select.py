@@ -88,12 +88,11 @@ def _tried(
     data: str, shapes: list[Shape], by: str, reading: Reading, held_out: float, seed: int, output: str | None
 ) -> tuple[list[dict[str, Any]], int, str]:
     """Return the scores of all shapes, the place of the best, which is written, and what was held out."""
-    from eigentree.cli.model_arguments import estimator_of, read_training, saved, unit_of
+    from eigentree.cli.model_arguments import estimator_of, read_training, saved, structure_words, unit_of
     from eigentree.cli.model_comparison import best_of, split, tried
     from eigentree.cli.rows_read import hint_at_marks
-    from eigentree.cli.structure_arguments import structure_words
     from eigentree.errors import DataError
-    from eigentree.estimators.mixins.information_criteria import MAXIMUM_LIKELIHOOD
+    from eigentree.estimators.mixins.iterative_mixin import MAXIMUM_LIKELIHOOD
 
     rows = read_training(data, shapes[0], reading)
     training, test = split(rows, held_out, seed)

@@ -1,25 +1,36 @@
-"""The classes of rows: what users give as y."""
+"""The classes of rows: what users give as y, or the column of a stream that holds them."""
 
 from __future__ import annotations
 
 from collections.abc import Sized
+from dataclasses import replace
 from numbers import Real
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from eigentree.counting.structure_and_schema import graph_and_columns
+from eigentree.data.streams.encoded_stream import Spool, StreamSchema
+from eigentree.data.streams.sources import stream_of
 from eigentree.data.tables.cells import is_marked_missing, object_array
+from eigentree.data.tables.columns import Columns
 from eigentree.data.tables.labels import FEW_ROWS_EACH
-from eigentree.errors import DataError, quoted
+from eigentree.data.tables.state_rules import ReadOptions
+from eigentree.data.tables.weights import NO_WEIGHT
+from eigentree.errors import DataError, did_you_mean, quoted
+from eigentree.graphs.graph import LatentGraph
 from eigentree.messages import notice
 from eigentree.validation import MOST_WHOLE, check_cells
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from numpy.typing import NDArray
 
-    from eigentree.arrays import Floats, Integers
+    from eigentree.arrays import Codes, Floats, Integers
+    from eigentree.estimators.spectral_junction_tree import SpectralJunctionTree
 
-__all__ = ["Targets", "class_shares", "label_array", "shown_label"]
+__all__ = ["Targets", "class_shares", "class_stream", "label_array", "shown_label"]
 
 
 class Targets(NamedTuple):
@@ -57,7 +68,9 @@ class Targets(NamedTuple):
             raise DataError(f"y holds {named}; a classifier needs at least two")
         codes = np.full(rows, -1)
         codes[~absent] = found
-        return cls(classes, codes, _name_of(y))
+        # A series calls itself something; what no column could be called is no name.
+        name = getattr(y, "name", None)
+        return cls(classes, codes, str(name) if isinstance(name, str) and name else None)
 
     def fitted(self, weights: NDArray[Any] | None) -> dict[str, Any]:
         """Return the classes and their shares of the rows whose class is known, by weight, as fitted attributes."""
@@ -92,7 +105,10 @@ def label_array(y: Any, rows: int) -> NDArray[Any]:
         raise DataError(f"y needs one label per row, shape ({rows},), not lists of different lengths") from None
     except Exception as error:  # what an object's own __array__ raises
         raise DataError(f"y cannot be read as labels: {type(error).__name__}: {error}") from None
-    given = _unmerged(y, given)
+    listed = getattr(y, "to_pylist", None) or getattr(y, "to_list", None)
+    if listed is not None and given.ndim == 1 and given.dtype.kind == "f" and np.isnan(given).any():
+        # numpy was given floats only since some are missing.
+        given = object_array(listed())
     if given.shape == (rows, 1):
         from sklearn.exceptions import DataConversionWarning
 
@@ -115,20 +131,6 @@ def label_array(y: Any, rows: int) -> NDArray[Any]:
 def shown_label(label: Any) -> str:
     """Return a label as it stands in a message."""
     return quoted(label.item() if isinstance(label, np.generic) else label)
-
-
-def _name_of(y: Any) -> str | None:
-    """Return what a series calls itself; None for what has no name, or none that a column could have."""
-    name = getattr(y, "name", None)
-    return str(name) if isinstance(name, str) and name else None
-
-
-def _unmerged(y: Any, labels: NDArray[Any]) -> NDArray[Any]:
-    """Return labels as their library holds them, where numpy was given floats only since some are missing."""
-    listed = getattr(y, "to_pylist", None) or getattr(y, "to_list", None)
-    if listed is None or labels.ndim != 1 or labels.dtype.kind != "f" or not np.isnan(labels).any():
-        return labels
-    return object_array(listed())
 
 
 def _as_numbers(labels: NDArray[Any]) -> NDArray[Any]:
@@ -155,3 +157,67 @@ def _absent(labels: NDArray[Any]) -> NDArray[np.bool_]:
     if labels.dtype.kind == "O":
         return np.array([label is None or _differs_from_itself(label) for label in labels], np.bool_)
     return np.asarray(labels != labels)
+
+
+def class_stream(
+    estimator: SpectralJunctionTree, X: Any, y: Any, sample_weight: Any
+) -> tuple[LatentGraph, Columns, NDArray[Any], Floats, Callable[[int], Iterator[tuple[Codes, Any]]]]:
+    """Return graph, columns, sorted classes and their shares by weight, and what yields the rows of one class.
+
+    It takes one pass for the columns and one for the classes; rows are codes and weights, in batches.
+    """
+    stream = stream_of(X)
+    names = stream.names or ()
+    if not isinstance(y, str):
+        raise DataError(
+            f"the rows come in batches, so y is the name of the column that holds the classes, not {quoted(y)}"
+        )
+    if y not in names:
+        hint = did_you_mean(y, names) or ("" if names else "; the columns have no names")
+        raise DataError(f"y names {y!r}, which is no column{hint}")
+    options = ReadOptions.of(estimator, sample_weight)
+    summarised = StreamSchema.of(stream, options)
+    own = estimator.structure
+    others = [name for name in summarised.schema.names or () if name != y]
+    if isinstance(own, LatentGraph):
+        others = list(own.observed)
+    graph, columns = graph_and_columns(own, summarised.schema.only(others), options)
+    known_classes = Columns.learned(summarised.schema.only([y]))
+    joint = replace(
+        columns,
+        names=(*columns.names, y),
+        states=(*columns.states, *known_classes.states),
+        meanings=(*columns.meanings, *known_classes.meanings),
+    )
+    rows = summarised.rows(joint)
+    labels = np.array(known_classes.labels(y))
+    order = np.argsort(labels, kind="stable")
+    spool = rows if isinstance(rows, Spool) else Spool.of(joint, rows.chunks())
+    classes = labels[order]
+
+    def chunks(label: int) -> Iterator[tuple[Codes, Any]]:
+        for codes, weights in spool.chunks():
+            own = codes[:, -1] == order[label]
+            if own.any():
+                chosen = np.asfortranarray(codes[own, :-1].astype(columns.code_type, copy=False))
+                yield chosen, None if weights is None else weights[own]
+
+    return graph, columns, classes, _prior(spool, y, classes, order), chunks
+
+
+def _prior(rows: Spool, y: str, classes: NDArray[Any], order: Integers) -> Floats:
+    """Return the share of each class, by weight; raise `DataError` where there are too few, or a row has none."""
+    count = len(classes)
+    if count < 2:
+        named = f"one class only, {shown_label(classes[0])}" if count else "no class at all"
+        raise DataError(f"column {y!r} holds {named}; a classifier needs at least two")
+    totals, first = np.zeros(count), 0
+    for codes, weights in rows.chunks():
+        own = codes[:, -1].astype(np.int64)
+        if (absent := own == count).any():
+            raise DataError(f"row {first + int(absent.argmax())} has no class in column {y!r}; leave such rows out")
+        totals += np.bincount(own, weights, count)[order]
+        first += len(own)
+    if not totals.any():
+        raise DataError(NO_WEIGHT)
+    return class_shares(classes, totals)

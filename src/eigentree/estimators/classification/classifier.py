@@ -20,8 +20,7 @@ from eigentree.data.tables.table import table_of
 from eigentree.data.tables.weights import LIGHT, checked_weights, positive_weights, warn_of_few
 from eigentree.errors import DataError
 from eigentree.estimators.classification.class_column import ClassColumn, column_of_class
-from eigentree.estimators.classification.class_stream import class_stream
-from eigentree.estimators.classification.class_targets import Targets, label_array, shown_label
+from eigentree.estimators.classification.class_targets import Targets, class_stream, label_array, shown_label
 from eigentree.estimators.imputer import default_estimator
 from eigentree.estimators.latent_class import LatentClassModel
 from eigentree.estimators.mixins.constructor_parameters import Parameters, cloned, estimator_class, learns

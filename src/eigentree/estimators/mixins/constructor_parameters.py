@@ -77,8 +77,8 @@ class Parameters:
         for name in sorted(self._signature()):
             value = getattr(self, name)
             found[name] = value
-            if deep:
-                found.update((f"{name}__{inner}", kept) for inner, kept in _own_parameters(value).items())
+            if deep and hasattr(value, "get_params") and not isinstance(value, type):
+                found.update((f"{name}__{inner}", kept) for inner, kept in value.get_params().items())
         return found
 
     def set_params(self, **parameters: Any) -> Self:
@@ -155,6 +155,15 @@ class Parameters:
     def __sklearn_is_fitted__(self) -> bool:
         return any(name.endswith("_") and not name.startswith("_") for name in vars(self))
 
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Raise `NotFittedError` where a fitted attribute is missing since nothing was fitted."""
+            if name.endswith("_") and not name.startswith("_"):
+                self._require_fit()
+            # The error of the attribute itself, which a property may have worded.
+            return object.__getattribute__(self, name)
+
     def _require_fit(self) -> None:
         """Raise scikit-learn's `NotFittedError` unless the estimator was fitted."""
         if not self.__sklearn_is_fitted__():
@@ -217,13 +226,6 @@ def _renamed_attribute(old: str, new: str) -> property:
 def cloned(estimator: P, **settings: Any) -> P:
     """Return an unfitted estimator with the same parameters, but for some."""
     return type(estimator)(**(estimator.get_params(deep=False) | settings))
-
-
-def _own_parameters(value: Any) -> Mapping[str, Any]:
-    if isinstance(value, type) or not hasattr(value, "get_params"):
-        return {}
-    found: Mapping[str, Any] = value.get_params()
-    return found
 
 
 def learns(method: Callable[Concatenate[P, Arguments], T]) -> Callable[Concatenate[P, Arguments], T]:

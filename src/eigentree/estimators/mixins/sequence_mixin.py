@@ -11,7 +11,7 @@ from eigentree.data.tables.labeled_table import LabeledTable, TablesByName
 from eigentree.data.tables.weights import positive_weights
 from eigentree.errors import DataError, ParameterError, quoted
 from eigentree.estimators.mixins.constructor_parameters import Parameters
-from eigentree.estimators.mixins.information_criteria import Criteria
+from eigentree.estimators.mixins.iterative_mixin import Criteria
 from eigentree.inference.networks.hidden_variables import Decoded
 from eigentree.inference.queries import warn_undefined
 from eigentree.messages import renamed_arguments
@@ -43,17 +43,11 @@ class SequenceMixin(Parameters):
         The form of the training sequences, in which sampled ones come too.
     """
 
-    model_: Any
+    model_: Chain | SpectralSequenceModel
     form_: SequenceForm
     sequence: str | None
     time: str | None
     n_jobs: int
-
-    @property
-    def _sequence_model(self) -> Chain | SpectralSequenceModel:
-        self._require_fit()
-        model: Chain | SpectralSequenceModel = self.model_
-        return model
 
     def _sequences(self, X: ArrayLike | Any, lengths: ArrayLike | None) -> Sequences:
         return Sequences.of(X, self._columns, lengths, *sequence_and_time(self, X))
@@ -95,7 +89,7 @@ class SequenceMixin(Parameters):
         """
         flag("per_symbol", per_symbol)
         sequences = self._sequences(X, lengths)
-        log_prob = self._sequence_model.log_prob(sequences, self.n_jobs)
+        log_prob = self.model_.log_prob(sequences, self.n_jobs)
         warn_undefined(int(np.isneginf(log_prob).sum()), f"of {len(log_prob)} {IMPOSSIBLE}")
         if not per_symbol:
             return log_prob
@@ -133,7 +127,7 @@ class SequenceMixin(Parameters):
         place = self._channel(target)
         name = columns.names[place]
         whole_number("steps", steps)
-        proba = self._sequence_model.ahead(self._sequences(X, lengths), steps)[place]
+        proba = self.model_.ahead(self._sequences(X, lengths), steps)[place]
         proba = _distributions(proba, "their next cell is taken as uniform")
         axis = "sequence" if name != "sequence" else "of sequence"
         return LabeledTable.answer(proba, (axis, name), (range(len(proba)), columns.labels(name)))
@@ -164,7 +158,7 @@ class SequenceMixin(Parameters):
         one_of("method", method, ("mode", "sample"))
         random = generator(random_state)
         sequences = self._sequences(X, lengths)
-        codes, lost = self._sequence_model.filled(sequences, method, random)
+        codes, lost = self.model_.filled(sequences, method, random)
         warn_undefined(lost, f"{IMPOSSIBLE}; their missing cells are imputed as if no cell were known")
         return filled_sequences(X, lengths, sequences, codes, random if method == "sample" else None)
 
@@ -185,22 +179,17 @@ class SequenceMixin(Parameters):
         columns = self._columns
         check_cells("the sequences", count * steps * len(columns.names), "draw fewer or shorter ones", DataError)
         random = generator(random_state)
-        codes = self._sequence_model.drawn(np.arange(count + 1) * steps, random)
+        codes = self.model_.drawn(np.arange(count + 1) * steps, random)
         return sampled_sequences(columns, self.form_, codes.astype(np.int64), count, steps, random)
 
 
 class HiddenSequenceMixin(SequenceMixin):
     """Queries of a hidden Markov model whose conditional probability tables are known."""
 
+    model_: Chain
     n_parameters_: int
     pseudo_counts: float
     sticky: float
-
-    @property
-    def _chain(self) -> Chain:
-        self._require_fit()
-        chain: Chain = self.model_
-        return chain
 
     @property
     def tables_(self) -> dict[str, Any]:
@@ -210,7 +199,7 @@ class HiddenSequenceMixin(SequenceMixin):
         before it), "emissions" P(cell | state), a dict where there are several channels. Of a factorial HMM,
         "start" and "transitions" are dicts of one table per chain, and emissions depend on the states of all.
         """
-        chain, columns = self._chain, self._columns
+        chain, columns = self.model_, self._columns
         hidden = self._chain_names
         starts = {name: _start_table(links) for name, links in zip(hidden, chain.chains, strict=True)}
         moves = {name: _moves_table(links) for name, links in zip(hidden, chain.chains, strict=True)}
@@ -242,13 +231,13 @@ class HiddenSequenceMixin(SequenceMixin):
 
     def _of_one_chain(self, name: str, table: Any) -> Floats:
         """Return a table as an array, of a model as hmmlearn has it."""
-        if self._chain.order > 1 or len(self._chain.sizes) > 1 or len(self._columns.names) > 1:
+        if self.model_.order > 1 or len(self.model_.sizes) > 1 or len(self._columns.names) > 1:
             raise AttributeError(f"{name} is for order 1, one chain and one channel; tables_ has all tables")
         return np.asarray(table)
 
     @property
     def _chain_names(self) -> list[str]:
-        count = len(self._chain.sizes)
+        count = len(self.model_.sizes)
         return [f"chain {place}" for place in range(count)] if count > 1 else ["state"]
 
     @our_arithmetic
@@ -260,7 +249,7 @@ class HiddenSequenceMixin(SequenceMixin):
         Of a factorial HMM, a dict of these: "chain 0", "chain 1", ….
         """
         sequences = self._sequences(X, lengths)
-        return self._of_chains(sequences, self._chain.of_each(self._of_steps(self._chain.filtered(sequences)[0])))
+        return self._of_chains(sequences, self.model_.of_each(self._of_steps(self.model_.filtered(sequences)[0])))
 
     @our_arithmetic
     def predict_proba(self, X: ArrayLike | Any, lengths: ArrayLike | None = None, target: str = "state") -> Any:
@@ -274,7 +263,7 @@ class HiddenSequenceMixin(SequenceMixin):
         """
         one_of("target", target, ("state",))
         sequences = self._sequences(X, lengths)
-        return self._of_chains(sequences, self._chain.of_each(self._of_steps(self._chain.smoothed(sequences))))
+        return self._of_chains(sequences, self.model_.of_each(self._of_steps(self.model_.smoothed(sequences))))
 
     @our_arithmetic
     def decode(self, X: ArrayLike | Any, lengths: ArrayLike | None = None) -> Decoded:
@@ -283,9 +272,9 @@ class HiddenSequenceMixin(SequenceMixin):
         States come in the form in which the sequences came; of a factorial HMM, a dict of these by chain.
         """
         sequences = self._sequences(X, lengths)
-        states, log_prob = self._chain.decoded(sequences)
+        states, log_prob = self.model_.decoded(sequences)
         warn_undefined(int(np.isneginf(log_prob).sum()), f"{IMPOSSIBLE}; their hidden states are -1")
-        return Decoded(self._of_chains(sequences, self._chain.states_of_each(states)), log_prob)
+        return Decoded(self._of_chains(sequences, self.model_.states_of_each(states)), log_prob)
 
     def predict(self, X: ArrayLike | Any, lengths: ArrayLike | None = None) -> Any:
         """Return the most probable hidden states of each sequence, jointly over its steps: those of `decode`."""
@@ -314,7 +303,7 @@ class HiddenSequenceMixin(SequenceMixin):
         Hidden states are h0, h1, …; a channel c of step t is called ``c_t``, or xt where it has no name. Those of a
         factorial HMM are h0_t, h1_t, …, as those of `zoo.factorial_hmm`.
         """
-        return self._chain.network(whole_number("length", length))
+        return self.model_.network(whole_number("length", length))
 
     def _criteria(self, X: ArrayLike | Any, lengths: ArrayLike | None, sample_weight: ArrayLike | None) -> Criteria:
         sequences = self._sequences(X, lengths)

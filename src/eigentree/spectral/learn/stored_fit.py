@@ -15,8 +15,7 @@ from eigentree.data.tables.columns import columns_content, columns_of
 from eigentree.data.tables.weights import MOST_WEIGHT
 from eigentree.errors import FileError
 from eigentree.io.documents import Section, number, plain, whole
-from eigentree.planning.channel_blocks import ChannelBlocks
-from eigentree.planning.window_plan import Cell, WindowBond, WindowPlan
+from eigentree.planning.window_plan import Cell, ChannelBlocks, WindowBond, WindowPlan
 from eigentree.spectral.learn.diagnostics import Clipping, SpectralReport
 from eigentree.spectral.learn.spectral_fit import LearnedEdge, SpectralFit, SpectralModel
 from eigentree.spectral.sequences.sequence_model import SpectralSequenceModel

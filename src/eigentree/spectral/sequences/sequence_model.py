@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from eigentree.counting.window_counts import SequencePieces, SequenceStatistics
     from eigentree.data.sequences.sequence_codes import Sequences
     from eigentree.inference.operators.normalised_scoring import Floor
-    from eigentree.planning.channel_blocks import ChannelBlocks
+    from eigentree.planning.window_plan import ChannelBlocks
     from eigentree.spectral.learn.shrinkage import HeldOutScore, Trials, Tried
     from eigentree.spectral.sequences.window_operators import WindowFit
 

@@ -34,8 +34,7 @@ if TYPE_CHECKING:
 
     from eigentree.arrays import Floats, Integers
     from eigentree.counting.window_counts import SequenceStatistics
-    from eigentree.planning.channel_blocks import ChannelBlocks
-    from eigentree.planning.window_plan import Group, WindowPlan
+    from eigentree.planning.window_plan import ChannelBlocks, Group, WindowPlan
     from eigentree.spectral.learn.bonds import Bond
 
 __all__ = ["WindowFit", "cell_marginals", "learn_windows", "pseudo_windows"]

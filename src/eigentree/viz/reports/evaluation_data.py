@@ -80,15 +80,7 @@ class ModelAdapter:
 
 
 def adapter_of(model: object) -> ModelAdapter:
-    """Return what a report needs of a model.
-
-    Raises
-    ------
-    ParameterError
-        When it is no model, or a classifier, which holds several.
-    NotFittedError
-        When it was not fitted.
-    """
+    """Return what a report needs of a model; raise unless it is one model, and was fitted."""
     if isinstance(model, JunctionTreeImputer | JunctionTreeClassifier) and "estimator_" in vars(model):
         return adapter_of(model.estimator_)
     if isinstance(model, JunctionTreeClassifier):
@@ -102,16 +94,13 @@ def adapter_of(model: object) -> ModelAdapter:
         tree, which = mixed_tree(network.graph)
         return ModelAdapter(model, columns, tree, network, network.graph.states[which] if which else 0)
     if isinstance(model, DensityMixin):
-        graph = model.graph_
-        return ModelAdapter(model, model.columns_, graph, None)
+        return ModelAdapter(model, model.columns_, model.graph_, None)
     if isinstance(model, SequenceMixin):
         return _of_sequences(model)
     raise ParameterError(f"a report is about a LatentNetwork or a fitted estimator, not {quoted(model)}")
 
 
 def _of_sequences(model: SequenceMixin) -> ModelAdapter:
-    # Whatever depends on a fit says so where there was none.
-    assert model.n_features_in_
     assert isinstance(model, EMHMM | SpectralHMM)
     steps = model.order + 2
     if isinstance(model, EMHMM):
@@ -232,7 +221,10 @@ class EvaluationData:
                     codes[trial.starts[:-1] + own, channel] = state
                     log_prob[:, state] = self._model.log_prob(replace(trial, codes=codes))
             code = self.codes[at, channel].astype(np.int64)
-            parts.append(_predicted(units, own, channel, code, _normalised(log_prob)))
+            # Uniform where all states are impossible.
+            lost = np.isneginf(log_prob).all(axis=1, keepdims=True)
+            proba = np.asarray(softmax(np.where(lost, 0.0, log_prob), axis=1))
+            parts.append(_predicted(units, own, channel, code, proba))
         return MaskedCells(*(np.concatenate(each) for each in zip(*parts, strict=True)))
 
 
@@ -246,13 +238,7 @@ def sampled(count: int, most: int, seed: int) -> Integers:
 def evaluation_data(
     adapter: ModelAdapter, X: Any, lengths: Any = None, names: Sequence[Any] | None = None
 ) -> EvaluationData:
-    """Return rows or sequences as the model reads them, with their names.
-
-    Raises
-    ------
-    DataError
-        When they do not fit its columns, or come in batches.
-    """
+    """Return rows or sequences as the model reads them, with their names."""
     if is_stream(X):
         raise DataError("a report evaluates rows in memory, not a stream; read some of them first")
     columns = adapter.columns.reading("missing")
@@ -302,9 +288,3 @@ def _predicted(units: Integers, steps: Integers, column: int, codes: Integers, p
     best = proba.argmax(axis=1)
     which = np.full(len(codes), column)
     return MaskedCells(units, steps, which, codes, best, proba[places, codes], proba[places, best])
-
-
-def _normalised(log_prob: Floats) -> Floats:
-    """Return distributions in proportion to probabilities; uniform ones where all are impossible."""
-    lost = np.isneginf(log_prob).all(axis=1, keepdims=True)
-    return np.asarray(softmax(np.where(lost, 0.0, log_prob), axis=1))

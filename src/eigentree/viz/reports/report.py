@@ -4,24 +4,36 @@ from __future__ import annotations
 
 import datetime
 import os
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+import eigentree
 from eigentree.core.compiling import announced
 from eigentree.errors import DataError, FileError, ParameterError, quoted
 from eigentree.estimators.dependencies import dependencies, edge_strengths
 from eigentree.estimators.profiles import profiles
 from eigentree.graphs.junction_tree import JunctionTree
 from eigentree.io.byte_files import write_whole
+from eigentree.markup.charts import counted
+from eigentree.markup.html import Html, decimals, element, joined, percent, with_error
+from eigentree.markup.style import STYLE
 from eigentree.validation import our_arithmetic
 from eigentree.viz.diagrams import edge_ranks, graph_diagram, tree_diagram
 from eigentree.viz.model_charts import state_sequence_chart
-from eigentree.viz.reports.baselines import likelihoods_of
+from eigentree.viz.reports.evaluation import anomalies, likelihoods_of, masked_accuracy
 from eigentree.viz.reports.evaluation_data import adapter_of, evaluation_data
-from eigentree.viz.reports.masked_cells import anomalies, masked_accuracy
-from eigentree.viz.reports.page import headline, page
+from eigentree.viz.reports.sections import (
+    anomaly_section,
+    data_section,
+    learning_section,
+    likelihood_section,
+    masked_section,
+    spectra_section,
+    states_section,
+    structure_section,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,11 +47,10 @@ if TYPE_CHECKING:
     from eigentree.inference.networks.network import LatentNetwork
     from eigentree.markup.charts import Chart
     from eigentree.viz.diagrams import Diagram
-    from eigentree.viz.reports.baselines import Likelihoods
+    from eigentree.viz.reports.evaluation import Anomaly, Baseline, Likelihoods, MaskedAccuracy
     from eigentree.viz.reports.evaluation_data import EvaluationData, ModelAdapter
-    from eigentree.viz.reports.masked_cells import Anomaly, MaskedAccuracy
 
-__all__ = ["Facts", "Report", "report"]
+__all__ = ["Facts", "Report", "headline", "page", "report"]
 
 MOST_PAIRED = 400
 """Most columns for which mutual information of all pairs is computed."""
@@ -50,22 +61,10 @@ MOST_SEQUENCES = 200
 
 @dataclass(frozen=True, eq=False)
 class Facts:
-    """All facts of a report.
+    """All facts of a report: the model, the diagrams of its graph and its junction tree, and how it does on `data`.
 
-    Attributes
-    ----------
-    adapter : ModelAdapter
-        The model, its columns, and how it was learned.
-    graph, tree : Diagram
-        The graph and its junction tree.
-    pairs : tuple of Link
-        Columns with the largest mutual information, where tables are known; the largest first.
-    profiles : tuple of Profile
-        Of hidden variables, where tables are known; the most informative first.
-    data : EvaluationData or None
-        The rows or sequences that were given; without any, what follows is None or empty.
-    likelihoods, masked, anomalies, states
-        What is known from them.
+    `pairs` are the columns with the largest mutual information and `profiles` those of hidden variables, the most
+    informative first, where tables are known. Without data, all that follows is None or empty.
     """
 
     adapter: ModelAdapter
@@ -81,16 +80,7 @@ class Facts:
 
 
 def facts_of(adapter: ModelAdapter, data: EvaluationData | None, training: EvaluationData | None) -> Facts:
-    """Return all facts of a report.
-
-    Parameters
-    ----------
-    adapter : ModelAdapter
-    data : EvaluationData or None
-        The rows that the model is evaluated on.
-    training : EvaluationData or None
-        Rows that baselines are fitted to.
-    """
+    """Return all facts of a report: the model is evaluated on `data`, and baselines are fitted to `training`."""
     network, graph = adapter.network, adapter.graph
     strengths: dict[tuple[str, str], float] = {}
     pairs: tuple[Link, ...] = ()
@@ -101,19 +91,13 @@ def facts_of(adapter: ModelAdapter, data: EvaluationData | None, training: Evalu
         if not adapter.steps and 1 < len(graph.observed) <= MOST_PAIRED:
             pairs = tuple(dependencies(network).columns[:10])
     drawn = graph_diagram(graph, strengths), tree_diagram(JunctionTree.of(graph), edge_ranks(adapter.model))
-    facts = Facts(adapter, *drawn, pairs, found, data)
     if data is None:
-        return facts
+        return Facts(adapter, *drawn, pairs, found, data)
     states = None
     if found and adapter.steps and len(data.codes):
         states = state_sequence_chart(adapter.model.model_, data.sequences, None, MOST_SEQUENCES)
-    return replace(
-        facts,
-        likelihoods=likelihoods_of(data, training),
-        masked=masked_accuracy(data),
-        anomalies=anomalies(data),
-        states=states,
-    )
+    likelihoods, masked = likelihoods_of(data, training), masked_accuracy(data)
+    return Facts(adapter, *drawn, pairs, found, data, likelihoods, masked, anomalies(data), states)
 
 
 def _profiles(adapter: ModelAdapter, data: EvaluationData | None) -> list[Profile]:
@@ -234,7 +218,11 @@ def report(
     >>> made.html.startswith("<!DOCTYPE html>")
     True
     """
-    _check_texts(title, source, date)
+    for name, text in (("title", title), ("source", source)):
+        if text is not None and not isinstance(text, str):
+            raise ParameterError(f"{name} is a text, not {quoted(text)}")
+    if date is not None and not isinstance(date, datetime.date | str):
+        raise ParameterError(f"date is a date or a text, not {quoted(date)}")
     if X is None:
         for name, value in (("training", training), ("lengths", lengths), ("names", names)):
             if value is not None:
@@ -247,9 +235,142 @@ def report(
     return Report(facts, title or headline(facts), day if isinstance(day, str) else day.isoformat(), source)
 
 
-def _check_texts(title: object, source: object, date: object) -> None:
-    for name, text in (("title", title), ("source", source)):
-        if text is not None and not isinstance(text, str):
-            raise ParameterError(f"{name} is a text, not {quoted(text)}")
-    if date is not None and not isinstance(date, datetime.date | str):
-        raise ParameterError(f"date is a date or a text, not {quoted(date)}")
+def page(facts: Facts, title: str, date: str, source: str | None) -> str:
+    """Return the page; `source` is what the rows are called."""
+    sections = _sections(facts, source)
+    links = [element("li", element("a", heading, href=f"#{key}")) for key, heading, _ in sections]
+    package = f"eigentree {eigentree.__version__}"
+    texts = [type(facts.adapter.model).__name__, *([source] if source else []), date, package]
+    kicker = [part for text in texts for part in (" · ", element("span", text))]
+    body = element(
+        "body",
+        element("a", "Skip to the report", href="#report", class_="skip"),
+        element(
+            "header",
+            element("p", *kicker[1:], class_="kicker"),
+            element("h1", title),
+            element("p", findings(facts)),
+            glance(facts),
+            element("nav", element("ul", *links), aria_label="Contents"),
+        ),
+        element("main", *(_section(*each) for each in sections), id="report", tabindex=-1),
+        element("footer", f"Made by {package} on {date}. Everything is in this file."),
+        class_="eigentree",
+    )
+    head = element(
+        "head",
+        element("meta", charset="utf-8"),
+        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        element("meta", name="generator", content=package),
+        element("title", title),
+        element("style", STYLE),
+    )
+    return f"<!DOCTYPE html>\n{element('html', head, body, lang='en')}\n"
+
+
+def headline(facts: Facts) -> str:
+    """Return what the model is, in a few words."""
+    model = facts.adapter
+    count = len(model.columns.names)
+    if model.steps:
+        sizes = " × ".join(str(len(profile.states)) for profile in facts.profiles)
+        several = f", {count} channels" if count > 1 else ""
+        return f"A hidden Markov model with {sizes} states{several}" if sizes else f"A spectral HMM{several}"
+    columns = counted(count, "column")
+    if model.mixed:
+        return f"A mixture of {model.mixed:,} trees above {columns}"
+    if not model.hidden:
+        return f"A model of {columns}, without hidden variables"
+    if len(model.hidden) == 1:
+        return f"One hidden variable with {counted(next(iter(model.hidden.values())), 'state')} above {columns}"
+    return f"{len(model.hidden)} hidden variables above {columns}"
+
+
+def findings(facts: Facts) -> str:
+    """Return what matters most, in a few sentences; models are compared on the same footing."""
+    text, found, unit = "", facts.likelihoods, facts.adapter.unit
+    if found is not None and found.held_out:
+        text = _comparison(f"On held-out {unit}s the", unit, found.baselines)
+    elif found is not None:
+        text = _comparison(f"If it was fitted to these {unit}s, the", unit, found.in_sample, ", fitted to them too")
+        text += _comparison("If they are held out, the", unit, found.baselines, ", cross-validated on them")
+    if facts.masked is not None:
+        text += (
+            f"Its accuracy on masked cells is {percent(facts.masked.accuracy)}; that of the most frequent labels "
+            f"{percent(facts.masked.usual)}. "
+        )
+    if facts.data is None:
+        text += f"No {unit}s were given, so likelihoods, masked cells, calibration and anomalies are left out. "
+    return text.strip()
+
+
+def _comparison(condition: str, unit: str, baselines: Sequence[Baseline], how: str = "") -> str:
+    """Return a sentence on how the model compares with baselines; empty where there are none."""
+    parts = []
+    for one in baselines:
+        # A difference without an error, of one row, is no finding.
+        size = f"{with_error(abs(one.ahead), one.error)} nats {'above' if one.ahead > 0 else 'below'}"
+        article = "a " if "chain" in one.name or "tree" in one.name else ""
+        if one.ahead == one.ahead:
+            parts.append(f"{size if abs(one.ahead) > 2 * one.error else 'about'} that of {article}{one.name}")
+    return f"{condition} log probability of a {unit} is {' and '.join(parts)}{how}. " if parts else ""
+
+
+def glance(facts: Facts) -> Html:
+    """Return the figures that matter most."""
+    model = facts.adapter
+    cards = [("channels" if model.steps else "columns", f"{len(model.columns.names):,}", "")]
+    if not model.steps:
+        sizes = sorted(set(model.hidden.values()))
+        states = f"{sizes[0]} to {sizes[-1]} states" if len(sizes) > 1 else f"{sizes[0]} states" if sizes else ""
+        each = " each" if len(sizes) == 1 < len(model.hidden) else ""
+        cards.append(("hidden variables", f"{len(model.hidden):,}", states + each))
+    elif facts.profiles:
+        cards.append(("hidden states", " × ".join(str(len(profile.states)) for profile in facts.profiles), ""))
+    if model.parameters is not None:
+        cards.append(("free parameters", f"{model.parameters:,}", ""))
+    if facts.data is not None:
+        missing = facts.data.missing
+        steps = f"{len(missing):,} steps" if model.steps else ""
+        cards.append((f"{model.unit}s given", f"{facts.data.count:,}", steps))
+        cards.append(("missing cells", percent(missing.sum() / max(missing.size, 1)), ""))
+    if facts.likelihoods is not None:
+        more = f"nats; ± {decimals(2 * facts.likelihoods.error, 2)} (two standard errors)"
+        cards.append((f"log probability of a {model.unit}", decimals(facts.likelihoods.mean, 2), more))
+    if facts.masked is not None:
+        more = f"{percent(facts.masked.usual)} by most frequent labels"
+        cards.append(("accuracy on masked cells", percent(facts.masked.accuracy), more))
+        cards.append(("calibration error", f"{100 * facts.masked.calibration_error:.1f}", "points, on the average"))
+    made = [
+        element(
+            "div",
+            element("dt", name),
+            element("dd", element("strong", value), element("small", more) if more else None),
+        )
+        for name, value, more in cards
+    ]
+    return element("dl", *made, class_="glance")
+
+
+def _sections(facts: Facts, source: str | None) -> list[tuple[str, str, Sequence[Html | None]]]:
+    """Return the parts of the page: where links lead, a heading, and what is in it."""
+    found: list[tuple[str, str, Sequence[Html | None]]] = [("structure", "Structure", structure_section(facts))]
+    if facts.profiles:
+        found.append(("states", "Hidden states", states_section(facts)))
+    if getattr(facts.adapter.fit, "spectra", ()):
+        found.append(("spectra", "Spectra", spectra_section(facts)))
+    if facts.likelihoods is not None:
+        found.append(("likelihood", "Likelihood", likelihood_section(facts, facts.likelihoods)))
+    if facts.masked is not None:
+        found.append(("masked", "Masked cells", masked_section(facts, facts.masked)))
+    if facts.anomalies:
+        found.append(("anomalies", "Anomalies", anomaly_section(facts)))
+    if facts.data is not None:
+        found.append(("data", "Data", data_section(facts.data, source)))
+    found.append(("learning", "How it was learned", learning_section(facts)))
+    return found
+
+
+def _section(key: str, heading: str, inner: Sequence[Html | None]) -> Html:
+    title = f"{key}-heading"
+    return element("section", element("h2", heading, id=title), joined(inner), id=key, aria_labelledby=title)

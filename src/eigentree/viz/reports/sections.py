@@ -1,13 +1,14 @@
-"""The sections of a page about the model itself: its structure, its hidden states, how it was learned."""
+"""The sections of a page: on what was learned and how, and on how the model does on rows."""
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from eigentree.errors import ParameterError
-from eigentree.markup.charts import NumberTable
+from eigentree.markup.charts import Axis, Chart, Dots, Line, NumberTable, linear_axis
 from eigentree.markup.figures import (
     FONT,
     chart_figure,
@@ -19,7 +20,20 @@ from eigentree.markup.figures import (
     spectra_figure,
     text_width,
 )
-from eigentree.markup.html import Html, bar, behind, element, facts_list, joined, number, scrolling, table
+from eigentree.markup.html import (
+    Html,
+    bar,
+    behind,
+    decimals,
+    element,
+    facts_list,
+    joined,
+    number,
+    percent,
+    scrolling,
+    table,
+    with_error,
+)
 from eigentree.viz.diagrams import laid_out_diagram, placed, transition_diagram
 from eigentree.viz.model_charts import multistart_chart, profile_grid, state_name
 
@@ -27,11 +41,32 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from eigentree.estimators.profiles import Profile
+    from eigentree.markup.charts import Mark
     from eigentree.viz.diagrams import Diagram
     from eigentree.viz.model_charts import GridColumn, ProfileGrid
+    from eigentree.viz.reports.evaluation import (
+        Anomaly,
+        Baseline,
+        CalibrationBin,
+        Likelihoods,
+        MaskedAccuracy,
+        UnexpectedCell,
+    )
+    from eigentree.viz.reports.evaluation_data import EvaluationData
     from eigentree.viz.reports.report import Facts
 
-__all__ = ["learning_section", "spectra_section", "states_section", "structure_section"]
+__all__ = [
+    "anomaly_section",
+    "baseline_chart",
+    "calibration_chart",
+    "data_section",
+    "learning_section",
+    "likelihood_section",
+    "masked_section",
+    "spectra_section",
+    "states_section",
+    "structure_section",
+]
 
 MOST_DRAWN = 400
 """Most boxes of a diagram; beyond, the table behind it has to do."""
@@ -252,3 +287,202 @@ def _transitions(profile: Profile, grid: ProfileGrid) -> list[Html]:
     except ParameterError:
         picture = []
     return [element("div", *picture, made, class_="beside")]
+
+
+MOST_COLUMNS = 12
+"""Columns that are listed at once."""
+
+
+def likelihood_section(facts: Facts, found: Likelihoods) -> list[Html | None]:
+    """Return how probable rows are, compared with baselines."""
+    unit = facts.adapter.unit
+    some = "" if found.count == found.given else f", sampled from {found.given:,} by a fixed seed"
+    how = (
+        f"Mean log probability of a {unit} in nats, over {found.count:,} {unit}s{some}. All models are normalised "
+        f"over everything that a {unit} could be, and missing cells are marginalised out. "
+    )
+    if found.held_out:
+        how += f"Baselines were fitted to {found.learned:,} training {unit}s; these {unit}s are held out."
+    elif found.baselines:
+        how += (
+            f"If the model was fitted to these {unit}s, compare it with the baselines that were too (in-sample); "
+            f"if they are held out, with the cross-validated ones, which score each fifth after a fit to the "
+            f"others. With training= baselines are fitted to the model's own training data."
+        )
+    groups = [(footing(found, own), own) for own in (found.baselines, found.in_sample) if own]
+    rows: list[Sequence[object]] = [("this model", "", decimals(found.mean, 3), "")]
+    rows += [
+        (one.name, where, decimals(one.mean, 3), with_error(one.ahead, one.error))
+        for where, own in groups
+        for one in own
+    ]
+    header = ["model", "compared", f"log probability of a {unit}", "this model is higher by"]
+    notes = []
+    if found.impossible:
+        notes.append(
+            f"{found.impossible:,} {unit}s are impossible under the model, so its mean is minus infinity; "
+            f"differences are over the others. Pseudo-counts above 0, or a floor, prevent that."
+        )
+    parts: list[Html | None] = [element("p", how, class_="how"), note_list(notes)]
+    if groups:
+        charts = [baseline_chart(own, unit, where) for where, own in groups]
+        caption = f"Dots are mean differences on the same {unit}s, lines two standard errors to both sides."
+        parts.append(chart_figure(caption, *charts))
+    parts.append(table("Log probabilities in nats", header, rows, words=(0, 1)))
+    if found.absent:
+        absent = "; ".join(f"no {name}: {reason}" for name, reason in found.absent)
+        parts.append(element("p", absent, class_="aside"))
+    return parts
+
+
+def footing(found: Likelihoods, own: Sequence[Baseline]) -> str:
+    """Return on which footing baselines are compared."""
+    if own is found.in_sample:
+        return "in-sample"
+    return "held-out" if found.held_out else "cross-validated"
+
+
+def baseline_chart(baselines: Sequence[Baseline], unit: str, where: str) -> Chart:
+    """Return by how much a model is ahead of baselines, each with two standard errors to both sides."""
+    known = [one for one in baselines if math.isfinite(one.ahead + one.error)]
+    ends = [one.ahead + sign * 2 * one.error for one in known for sign in (-1, 1)]
+    x = linear_axis(f"nats per {unit} above the baseline, {where}", [0.0, *ends])
+    high = len(baselines) - 0.5
+    marks: list[Mark] = [Line(((0.0, -0.5), (0.0, high)), "muted", width=1.0)]
+    for row, one in enumerate(baselines):
+        if one in known:
+            line = ((one.ahead - 2 * one.error, float(row)), (one.ahead + 2 * one.error, float(row)))
+            marks += [Line(line, width=2.0), Dots(((one.ahead, float(row)),))]
+    described = "; ".join(f"{one.name}: {with_error(one.ahead, one.error)}" for one in baselines)
+    y = Axis("", high, -0.5, tuple((row, one.name) for row, one in enumerate(baselines)))
+    return Chart(
+        f"How far the model is ahead of baselines, {where}", f"{described}.", x, y, tuple(marks), (300.0, 64.0)
+    )
+
+
+def masked_section(facts: Facts, found: MaskedAccuracy) -> list[Html | None]:
+    """Return how well masked cells are predicted, and whether probabilities are calibrated."""
+    unit = facts.adapter.unit
+    every = found.cells == found.known
+    some = "all known cells" if every else f"{found.cells:,} of {found.known:,} known cells"
+    how = (
+        f"Each cell is masked in turn and predicted from the rest of its {unit}: {some}, in {found.units:,} "
+        f"{unit}s{'' if every else ', sampled by a fixed seed'}. The accuracy of the most probable label is "
+        f"{percent(found.accuracy)}; that of the most frequent label of each column {percent(found.usual)}."
+    )
+    caption = (
+        f"Calibration: the probability of the most probable label, and how often it was correct, with two standard "
+        f"errors. On the dashed line both are the same; on the average they differ by "
+        f"{100 * found.calibration_error:.1f} points. Bars count the cells."
+    )
+    rows = [
+        [
+            one.column,
+            f"{one.cells:,}",
+            bar(one.accuracy, percent(one.accuracy)),
+            percent(one.usual),
+            number(one.log_prob),
+        ]
+        for one in found.columns[:200]
+    ]
+    heads = ["column", "cells", "accuracy", "most frequent label", "log probability"]
+    rest = rows[MOST_COLUMNS:]
+    more = behind(f"Further columns ({len(rest)})", table("Further columns", heads, rest)) if rest else None
+    listed = table("Columns, those first where the model adds most", heads, rows[:MOST_COLUMNS])
+    calibration = chart_figure(caption, calibration_chart(found.bins))
+    both = element("div", calibration, element("div", listed, more), class_="beside uneven")
+    return [element("p", how, class_="how"), both]
+
+
+def calibration_chart(bins: Sequence[CalibrationBin]) -> Chart:
+    """Return how often predictions were correct by their probability, and how many there were."""
+    marks: list[Mark] = [Line(((0.0, 0.0), (1.0, 1.0)), "muted", dashed=True, width=1.0)]
+    most = max((one.cells for one in bins), default=1) or 1
+    for one in bins:
+        if one.cells:
+            middle, top = (one.low + one.high) / 2, 0.2 * one.cells / most
+            marks.insert(0, Line(((middle, 0.0), (middle, top)), "tint", width=21.0))
+            low, high = (min(max(one.correct + sign * 2 * one.error, 0.0), 1.0) for sign in (-1, 1))
+            marks.append(Line(((one.predicted, low), (one.predicted, high)), width=2.0))
+            marks.append(Dots(((one.predicted, one.correct),)))
+    described = "; ".join(
+        f"probability {one.predicted:.0%}, correct {one.correct:.0%} of {one.cells:,}" for one in bins if one.cells
+    )
+    rows = tuple(
+        (
+            f"{one.low:.0%} to {one.high:.0%}",
+            f"{one.cells:,}",
+            *(percent(value) if one.cells else "–" for value in (one.predicted, one.correct, one.error)),
+        )
+        for one in bins
+    )
+    header = ("probability", "cells", "mean probability", "correct", "standard error")
+    ticks = tuple((tick / 4, f"{tick / 4:.0%}") for tick in range(5))
+    return Chart(
+        "Calibration of masked cells",
+        f"{described}.",
+        Axis("predicted probability", 0.0, 1.0, ticks, grid=False),
+        Axis("share correct", 0.0, 1.0, ticks),
+        tuple(marks),
+        (250.0, 250.0),
+        NumberTable("Predictions by their probability", header, rows),
+    )
+
+
+def anomaly_section(facts: Facts) -> list[Html | None]:
+    """Return the rows of lowest probability, and why."""
+    how = (
+        "The sequences of lowest probability by the step, and their cells of low probability given the rest of the "
+        "sequence. Sequences and steps are counted from 0."
+        if facts.adapter.steps
+        else "The rows of lowest probability, and their cells of low probability given the rest of the row. Rows "
+        "are counted from 0, or called as in the index of a frame."
+    )
+    found = (_anomaly(facts, row) for row in facts.anomalies)
+    return [element("p", how, class_="how"), element("ol", *found, class_="anomalies")]
+
+
+def _anomaly(facts: Facts, row: Anomaly) -> Html:
+    per = f" nats a step, {row.length:,} steps" if row.length is not None else " nats"
+    others = f", and {row.like:,} like it" if row.like else ""
+    head = element(
+        "h3", f"{facts.adapter.unit} {row.name} ", element("small", f"{number(row.log_prob, 4)}{per}{others}")
+    )
+    if not row.cells:
+        return element("li", head, element("small", "No cell by itself is unexpected; together they are."))
+    return element("li", head, element("ul", *(element("li", *_unexpected_cell(cell)) for cell in row.cells)))
+
+
+def _unexpected_cell(cell: UnexpectedCell) -> list[object]:
+    at = "" if cell.step is None else f" at step {cell.step}"
+    more = f"{cell.expected} was expected with {number(cell.highest, 2)}"
+    return [
+        f"{cell.column}{at} is ",
+        element("strong", cell.label),
+        element("small", f" (probability {number(cell.probability, 2)}; {more})"),
+    ]
+
+
+def data_section(data: EvaluationData, source: str | None) -> list[Html | None]:
+    """Return what is known of the rows that were given: how many, and their missing cells and unseen labels."""
+    missing = data.missing
+    share = missing.mean() if missing.size else 0.0
+    facts: list[tuple[str, object]] = [] if source is None else [("data", source)]
+    facts.append((f"{data.adapter.unit}s", f"{data.count:,}"))
+    if data.starts is not None:
+        facts.append(("steps", f"{len(data.codes):,}"))
+    facts.append(("missing cells", f"{missing.sum():,} of {missing.size:,} ({percent(share)})"))
+    if data.unseen:
+        cells = sum(count for *_, count in data.unseen)
+        facts.append(("labels that the model never saw", f"{cells:,} cells, taken as missing"))
+    parts: list[Html | None] = [facts_list(facts)]
+    if data.unseen:
+        labels = tuple((column, label, f"{count:,}") for column, label, count in data.unseen)
+        header = ("column", "label", "cells")
+        parts.append(numbers_table(NumberTable("Labels that the model never saw", header, labels, (0, 1))))
+    by_column = sorted(zip(missing.sum(axis=0).tolist(), data.columns.names, strict=True), key=lambda one: -one[0])
+    if some := [one for one in by_column if one[0]]:
+        rows = tuple((name, f"{count:,}", percent(count / len(missing))) for count, name in some)
+        listed = numbers_table(NumberTable("Missing cells by column", ("column", "missing", "share"), rows))
+        parts.append(behind(f"Columns with missing cells ({len(some)})", listed))
+    return parts
