@@ -7,7 +7,6 @@ vectors; a long one under a chain of order 1 that has too few beside it is cut i
 from __future__ import annotations
 
 import math
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property, partial, reduce
 from itertools import accumulate
@@ -25,6 +24,7 @@ from eigentree.core.sequences.forward_backward import (
 from eigentree.core.sequences.forward_backward_lanes import WIDTH
 from eigentree.core.sequences.symbol_products import through_words
 from eigentree.core.vectors import LANES
+from eigentree.inference.threads import in_order
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -254,10 +254,7 @@ class SequencePass:
         shares = self._shares
         if order > 1:
             shares = [(np.concatenate([cut, together]), cut[:0]) for together, cut in shares]
-        if len(shares) < 2:
-            return [work(*share) for share in shares]
-        with ThreadPoolExecutor(len(shares)) as pool:
-            return list(pool.map(work, *zip(*shares, strict=True)))
+        return list(in_order(lambda k: work(*shares[k]), len(shares), len(shares)))
 
     def log_prob(self, links: Sequence[Floats], emissions: Sequence[Floats]) -> Floats:
         """Return the log probability of each sequence; that of an empty one is 0."""

@@ -31,7 +31,7 @@ import numpy as np
 from eigentree.counting.joint_table import DENSE_CELLS, ColumnFeatures
 from eigentree.data.tables.columns import Columns
 from eigentree.inference.threads import one_thread
-from eigentree.spectral.learn.bonds import Bond, centred_bond, plain_bond, scaled_bond, sparse_bond
+from eigentree.spectral.learn.bonds import Bond, centred_bond, leaf_bond, plain_bond, sparse_bond
 from eigentree.spectral.learn.hub_tensors import learn_hubs, with_hubs
 from eigentree.spectral.learn.moments import CountedTables, ExactTables
 from eigentree.spectral.learn.spectral_fit import LearnedEdge, SpectralFit
@@ -197,7 +197,7 @@ class _TreeLearning:
         else:
             pairs = self._pairs(batch)
             if self.scaled:
-                bond = scaled_bond(pairs, batch.node.generic_rank, self.rows[:, None, None])
+                bond = leaf_bond(pairs, batch.node.generic_rank, self.rows[:, None, None])
             else:
                 bond = plain_bond(pairs, batch.node.rank)
             solves = [solve[..., : batch.node.rank] for solve in bond.solves]
@@ -346,7 +346,3 @@ def _sparse_core(
         return source.expectation(parts)[..., None]
     solves = zip([group[k] for group in batch.outside], edge.solves, strict=True)
     return np.asarray(sum(source.expectation([*parts, solve]) for solve in solves))
-
-
-BATCH_CELLS = 2**20
-"""Cells of the tables that are worked on together."""
