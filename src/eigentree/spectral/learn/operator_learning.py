@@ -76,22 +76,11 @@ def learn(
 
 @dataclass(frozen=True, eq=False)
 class _NodeBatch:
-    """Nodes whose tables have the same shape, which go through each step of learning together.
+    """Nodes whose tables have the same shape, which go through each step of learning together; `node` is the first.
 
-    Attributes
-    ----------
-    positions : list of int
-        Where the nodes stand in the plan.
-    node : PlanNode
-        The first of them.
-    parts : list of list of tuple of int
-        For each node, the columns of each child's inside view (of a leaf: its own column).
-    inside : list of tuple of int
-        For each node, the columns of its own inside view.
-    outside : list of list of tuple of int
-        For each outside view, its columns at each node; empty at the root.
-    dense : bool
-        Whether every table is small enough to be an array.
+    For each node, `parts` are the columns of each child's inside view (its own of a leaf), `inside` its own;
+    `outside` has, for each outside view, its columns at each node, and is empty at the root. Where the
+    batch is `dense`, every table is small enough to be an array.
     """
 
     positions: list[int]
