@@ -19,7 +19,7 @@ from eigentree.data.sequences.sequence_codes import Sequences
 from eigentree.data.tables.columns import Columns
 from eigentree.em.chain_fit import ChainLayout, ChainObjective
 from eigentree.em.init import symbol_clustering
-from eigentree.em.init.chains import start_of
+from eigentree.em.init.chains import KINDS
 from eigentree.em.optimize.run import em_run
 from eigentree.em.optimize.stopping import Stopping
 from eigentree.errors import DataError, ParameterError
@@ -339,7 +339,7 @@ def test_moments_that_are_exact_tell_the_tables() -> None:
     sequences = ragged(truth, [2000] * 50, seed=20, missing=0.0)
     layout = ChainLayout((3,), 1, (5,), (np.ones((3, 3), bool),))
     walk = SequencePass(Symbols.of(sequences.codes, (5,)), sequences.starts, np.ones(sequences.count))
-    start = start_of("moments", ChainObjective(layout, walk, layout.prior(0.0, 0.0)), np.random.default_rng(0))
+    start = KINDS["moments"](ChainObjective(layout, walk, layout.prior(0.0, 0.0)), np.random.default_rng(0))
     assert start is not None
     (_, moves), (shown,) = layout.tables(start)
     errors = [np.abs(shown[list(order)] - truth.emissions[0]).max() for order in ([0, 1, 2], [0, 2, 1], [1, 0, 2])]

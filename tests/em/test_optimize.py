@@ -9,6 +9,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import eigentree as et
+from eigentree.em.chain_fit import ChainLayout, ChainObjective
 from eigentree.em.estep.expectation import Expectation
 from eigentree.em.estep.unique_rows import DistinctRows
 from eigentree.em.optimize.lbfgs import LBFGS, MEMORY
@@ -17,6 +18,7 @@ from eigentree.em.optimize.run import TRIES, EMRun, em_run
 from eigentree.em.optimize.stopping import Stopping, has_converged, remaining_gain
 from eigentree.em.parameters import ParameterLayout
 from eigentree.em.tree_objective import TreeObjective
+from eigentree.inference.sequences.sequence_passes import SequencePass, Symbols
 
 LAYOUT = ParameterLayout.of(et.LatentGraph({"x": 4}))
 END = np.array([0.5, 0.5, 0.5, 0.5])
@@ -113,6 +115,32 @@ def problem_of(graph: et.LatentGraph, rows: np.ndarray) -> TreeObjective:
     expectation = Expectation.of(graph, (), len(kept.codes))
     none = np.zeros(expectation.layout.size)
     return TreeObjective(expectation, expectation.coded(kept.codes, kept.weights), kept.first, none, 1)
+
+
+def chain_problem() -> ChainObjective:
+    random = np.random.default_rng(3)
+    steps, starts = random.integers(0, 3, 60), np.array([0, 25, 60])
+    layout = ChainLayout((2,), 1, (3,), (np.ones((2, 2), np.bool_),))
+    symbols = Symbols(steps, np.arange(3)[:, None], (3,))
+    return ChainObjective(layout, SequencePass(symbols, starts, np.ones(2)), layout.prior(0.5, 0.2))
+
+
+@pytest.mark.parametrize("kind", ["tree", "chain"])
+def test_the_gradient_is_the_slope_of_the_objective(kind: str) -> None:
+    """Along any direction that keeps distributions normalised; at the EM update it is no smaller."""
+    random = np.random.default_rng(0)
+    graph = et.zoo.mixture(4, hidden_states=2, observed_states=3)
+    problem = problem_of(graph, random.integers(0, 3, (50, 4))) if kind == "tree" else chain_problem()
+    layout = problem.layout
+    start, other = (
+        layout.normalised(random.uniform(0.2, 1.0, len(layout.learned)), layout.uniform) for _ in range(2)
+    )
+    direction, small = other - start, 1e-5
+    value, gradient = problem.value_and_gradient(start)
+    ahead, behind = (problem.evaluated(start + sign * small * direction).objective for sign in (1, -1))
+    assert_allclose(gradient @ direction, (ahead - behind) / (2 * small), rtol=1e-6)
+    assert_allclose(value, problem.evaluated(start).objective)
+    assert problem.value_and_gradient(problem.em_update(start))[0] > value
 
 
 def watched_run(

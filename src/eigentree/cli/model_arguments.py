@@ -134,7 +134,7 @@ def loaded_model(path: str, unknown: str = "error") -> Any:
         from eigentree.estimators.em_junction_tree import EMJunctionTree
 
         network, model = model, EMJunctionTree(model.graph)
-        model.network_, model.model_, model.columns_ = network, network.model, network.columns
+        model.network_, model.columns_ = network, network.columns
     model.handle_unknown = unknown
     return model
 

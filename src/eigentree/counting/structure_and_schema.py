@@ -80,7 +80,8 @@ def _arranged(columns: Columns, graph: LatentGraph) -> Columns | None:
     names = columns.names if columns.named else wanted.names
     if set(names) != set(wanted.names):
         return None
-    order = [names.index(name) for name in wanted.names]
+    place = {name: at for at, name in enumerate(names)}
+    order = [place[name] for name in wanted.names]
     if tuple(columns.states[place] for place in order) != wanted.states:
         return None
     meanings = tuple(columns.meanings[place] for place in order)

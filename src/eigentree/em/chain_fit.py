@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
 import numpy as np
 
 from eigentree.em.estep.unique_rows import systematic
-from eigentree.em.init.chains import start_of
+from eigentree.em.init.chains import KINDS
 from eigentree.em.multistart import ETA, ROWS_PER_PARAMETER, Candidate, Sample, multistart, run_each
 from eigentree.em.optimize.objective import ExpectedCounts, Objective, SimplexVector
 from eigentree.inference.sequences.sequence_passes import SequencePass, Symbols, marginal_chains, product_chain
@@ -48,19 +48,9 @@ class ChainLayout(SimplexVector):
 
     Several chains move on independently of each other, and what is shown depends on the states of all: they are one
     chain whose states are theirs together, and whose links are products of theirs. What is expected of a product is
-    expected of each factor, so that counts of the one chain add up to those of each.
-
-    Attributes
-    ----------
-    sizes : tuple of int
-        Numbers of states of each chain.
-    order : int
-    channels : tuple of int
-        Numbers of states of the channels.
-    allowed : tuple of array of bool, shape (states, states)
-        Which state may follow which, in each chain.
-    starts : tuple of array, shape (states,)
-        The distribution of the first state of each chain, where it is given and not learned.
+    expected of each factor, so that counts of the one chain add up to those of each. `sizes` are the numbers of
+    states of the chains, `channels` those of the channels, and `allowed` has which state may follow which in each
+    chain; `starts` are the distributions of first states where these are given and not learned.
     """
 
     sizes: tuple[int, ...]
@@ -154,15 +144,7 @@ class ChainLayout(SimplexVector):
 
 @dataclass(frozen=True, eq=False)
 class ChainObjective(Objective):
-    """The objective of sequences under a hidden chain: log-likelihood plus log prior.
-
-    Attributes
-    ----------
-    chain : ChainLayout
-    walk : SequencePass
-    prior : array, shape (parameters,)
-        The pseudo-count of each parameter.
-    """
+    """The objective of sequences under a hidden chain: log-likelihood plus log prior."""
 
     chain: ChainLayout
     walk: SequencePass
@@ -231,7 +213,7 @@ class ChainFit:
         total = float(pieces.weights @ pieces.spells) / SPELLS_PER_ROW
         found, draws = [], float(ROWS_PER_PARAMETER * self.whole.layout.free_count)
         while ETA * draws <= total:
-            counts = systematic(pieces.weights, draws / total * float(pieces.weights.sum()), random)
+            counts = systematic(draws / total * pieces.weights, random)
             if ETA * np.count_nonzero(counts) > len(counts):
                 break
             found.append(self._sample(pieces.objective(self.whole, counts)))
@@ -272,14 +254,8 @@ class _Pieces(NamedTuple):
 def fit_chain(fit: ChainFit, init: Floats | str, n_init: int, random: np.random.Generator) -> Iterator[Multistart]:
     """Yield the state of a fit, again and again, until its runs have converged.
 
-    Parameters
-    ----------
-    fit : ChainFit
-    init : parameters to start from, "multistart", or the name of an initialiser
-    n_init : int
-        The number of starts of one initialiser; in a multi-start, how many candidates at most run until they have
-        converged on all sequences.
-    random : Generator
+    It starts from given parameters, from `n_init` starts of the named initialiser, or is a "multistart" of which at
+    most `n_init` candidates run until they have converged on all sequences.
     """
     how = (fit.stopping, fit.max_iter, fit.accelerate, fit.validation)
     if not isinstance(init, str):
@@ -295,4 +271,4 @@ def fit_chain(fit: ChainFit, init: Floats | str, n_init: int, random: np.random.
 
 
 def _candidate(kind: ChainKind, objective: ChainObjective, random: np.random.Generator) -> Candidate:
-    return Candidate(kind, partial(start_of, kind, objective, random))
+    return Candidate(kind, partial(KINDS[kind], objective, random))

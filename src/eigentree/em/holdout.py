@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from eigentree.em.estep.unique_rows import systematic
 from eigentree.errors import DataError
 
 if TYPE_CHECKING:
@@ -38,14 +39,8 @@ def held_out(weights: Floats, share: float, random: np.random.Generator) -> Floa
     given, whole = weights[order], np.floor(weights[order])
     held = np.empty_like(weights)
     parted = (given > whole).astype(float)
-    held[order] = _some(whole, share, random) + (given - whole) * _some(parted, share, random)
+    held[order] = systematic(whole * share, random) + (given - whole) * systematic(parted * share, random)
     return held
-
-
-def _some(copies: Floats, share: float, random: np.random.Generator) -> Floats:
-    """Return how many copies of each row are taken: where a grid of one line per 1 / share copies falls."""
-    taken: Floats = np.diff(np.floor(np.cumsum(copies * share) + random.random()), prepend=0.0)
-    return taken
 
 
 def held_out_folds(weights: Floats, folds: int, random: np.random.Generator) -> list[Floats]:
@@ -67,21 +62,10 @@ def check_split(learned: float, held: float, share: float, count: float, data: s
 
 
 def folds_of(rows: DistinctRows, share: float, random: np.random.Generator, one: bool = False) -> tuple[Fold, ...]:
-    """Return one fold of training and validation rows, or five where rows are few.
+    """Return one fold of training and validation rows, or five where rows are few and it need not be `one`.
 
-    Parameters
-    ----------
-    rows : DistinctRows
-    share : float
-        How many are held out; 0 for the usual share.
-    random : Generator
-    one : bool
-        Whether there can be only one fold.
-
-    Raises
-    ------
-    DataError
-        When no row is left to learn from, or none to validate by.
+    The share 0 stands for the usual one. Raises `DataError` when no row is left to learn from, or none to validate
+    by.
     """
     count = float(rows.weights.sum())
     if one or share or count > FEW_ROWS:

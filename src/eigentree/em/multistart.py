@@ -67,15 +67,9 @@ lacks."""
 
 
 class Sample(NamedTuple):
-    """Data that candidates run on: a part of the rows or sequences, or all.
+    """Data that candidates run on: a part of the rows or sequences, or all, and how many differ.
 
-    Attributes
-    ----------
-    objective : Objective
-    rows : int
-        How many rows or sequences differ.
-    chance : float
-        The chance error of the objective on it: p / 2 nats for p free parameters, times the weight of a row drawn.
+    The chance error of its objective is p / 2 nats for p free parameters, times the weight of a row drawn.
     """
 
     objective: Objective
@@ -84,15 +78,7 @@ class Sample(NamedTuple):
 
 
 class Candidate(NamedTuple):
-    """A start that is made once it is its turn.
-
-    Attributes
-    ----------
-    name : str
-        Which initialiser.
-    make : callable
-        Returns parameters; raises an `EigentreeError` where there can be no such start.
-    """
+    """A start that an initialiser makes once it is its turn, or an `EigentreeError` where there can be none."""
 
     name: str
     make: Callable[[], Floats]
@@ -119,15 +105,8 @@ class Rung(NamedTuple):
 class Multistart(NamedTuple):
     """The state of a search.
 
-    Attributes
-    ----------
-    leader : tuple of (str, array)
-        The initialiser and the parameters of the best candidate on the present sample.
-    rungs : tuple of Rung
-    runs : tuple of (str, EMRun)
-        The runs on all data, as far as they have come, by initialiser.
-    absent : mapping of str to str
-        The initialisers that cannot make a start, with the reason.
+    `leader` are the initialiser and the parameters of the best candidate on the present sample, `runs` the runs on
+    all data, as far as they have come, by initialiser; `absent` says why an initialiser cannot make a start.
     """
 
     leader: tuple[str, Floats]
@@ -270,23 +249,9 @@ def multistart(
 ) -> Iterator[Multistart]:
     """Yield the state of a search again and again, until its best run on all data has converged.
 
-    Parameters
-    ----------
-    samples : sequence of Sample
-        Growing parts of the data; the last are all.
-    pool : iterable of Candidate
-        Of which the first few are drawn.
-    stopping, max_iter, accelerate, validation
-        Of the runs on all data, as `em_run` takes them.
-    moments : Candidate, optional
-        A method-of-moments start, tried first.
-    finalists : int
-        The most candidates that run until they have converged on all data.
-
-    Raises
-    ------
-    RankError
-        When no candidate can make a start.
+    The samples grow; the last are all data, on which runs are as `em_run` takes them, and where at most so many
+    `finalists` run until they have converged. A method-of-moments start, if given, is tried before the pool. Raises
+    `RankError` when no candidate can make a start.
     """
     search = _Search(stopping, max_iter, accelerate, validation)
     keep = STARTS
@@ -331,15 +296,8 @@ def run_each(
 ) -> Iterator[Multistart]:
     """Yield the state while each of some candidates runs until it has converged, one after the other.
 
-    Parameters
-    ----------
-    sample : Sample
-        All data.
-    candidates : iterable of Candidate
-    stopping, max_iter, accelerate, validation
-        As `em_run` takes them.
-    before : Multistart, optional
-        The search that the candidates come from.
+    The sample is all data, `before` the search that the candidates come from, and the others are as `em_run` takes
+    them.
     """
     search = _Search(stopping, max_iter, accelerate, validation)
     if before is not None:

@@ -30,14 +30,7 @@ EVEN_PSEUDO_COUNTS = 0.25
 
 @dataclass(frozen=True, eq=False)
 class ParameterLayout(SimplexVector):
-    """Where each parameter of each table of a graph stands in one vector.
-
-    Attributes
-    ----------
-    graph : LatentGraph
-    axes : mapping
-        The axes of each table.
-    """
+    """Where each parameter of each table of a graph stands in one vector."""
 
     graph: LatentGraph
     axes: Mapping[TableKey, tuple[str, ...]]
@@ -87,10 +80,8 @@ class ParameterLayout(SimplexVector):
     def vector(self, network: LatentNetwork) -> Floats:
         """Return the parameters of a network.
 
-        Raises
-        ------
-        NetworkError
-            When the network belongs to another graph, or has its tables on another tree than the graph's own.
+        Raises `NetworkError` when it belongs to another graph, or has its tables on another tree than the graph's
+        own.
         """
         if network.graph != self.graph:
             raise NetworkError("the network belongs to another graph; build it on the same one")

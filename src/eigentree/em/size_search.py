@@ -62,26 +62,11 @@ where one more fit does: too little to decide between sizes."""
 
 @dataclass(frozen=True, eq=False)
 class SizeProblem:
-    """What sizes are compared on.
+    """What sizes are compared on: all of the folds, to each of which each size is fitted.
 
-    Attributes
-    ----------
-    tree : callable
-        From the number of hidden states to the tree.
-    folds : tuple of Fold
-        One, or several, to all of which each size is fitted.
-    missing : frozenset of str
-        The columns that may have missing cells.
-    pseudo_counts : float
-    whole : DistinctRows, optional
-        All rows, where held-out ones were taken from them.
-    threads : int
-    hidden_states, trees : int, optional
-        Where they are given.
-    most_states : int
-        The most hidden states of a tree; a mixture of trees costs no more than a tree of so many.
-    fits : int
-        The most fits that are averaged, where there is one fold; else one of each.
+    `tree` makes a tree from a number of hidden states. `whole` are all rows, where held-out ones were taken from
+    them. Hidden states and trees are None where they are to be chosen; a mixture of trees costs no more than a tree
+    of `most_states`. At most so many `fits` are averaged where there is one fold; else one of each.
     """
 
     tree: Callable[[int], LatentGraph]
@@ -102,20 +87,10 @@ class SizeProblem:
 
 
 class Fit(NamedTuple):
-    """How far the fit of one model has come.
+    """How far the fit of one model has come: the parameters with the highest held-out log-likelihood, its `score`.
 
-    Attributes
-    ----------
-    parameters : (parameters,)
-        Those with the highest held-out log-likelihood.
-    score : float
-        That log-likelihood.
-    history : tuple of float
-        Log-likelihood of the training rows in each pass, then at each iteration.
-    validation : tuple of float
-        Mean log probability of a held-out row after each of these.
-    log_likelihood : float
-        That of the training rows at the end.
+    `history` is the log-likelihood of the training rows in each pass, then at each iteration, `validation` the mean
+    log probability of a held-out row after each; `log_likelihood` that of the training rows at the end.
     """
 
     parameters: Floats
@@ -133,18 +108,10 @@ class FittedSize(NamedTuple):
 
 
 class SearchState(NamedTuple):
-    """How far a search has come.
+    """How far a search has come: all that were fitted so far, in order, and the size that is being fitted.
 
-    Attributes
-    ----------
-    members : tuple of FittedSize
-        All that were fitted so far, in order.
-    size : Size
-        Of the model that is being fitted.
-    passes, most : int
-        Its passes over the rows so far, and at most.
-    to_come : int
-        The most further fits of this size, if no larger one is tried.
+    `passes` are its passes over the rows so far, of at most `most`; `to_come` the most further fits of this size,
+    if no larger one is tried.
     """
 
     members: tuple[FittedSize, ...]

@@ -5,10 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, fields
 from itertools import cycle
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 __all__ = ["CLASSES", "COLUMNS", "SearchStart", "Size", "SizeSearch", "SizeTrial"]
 
@@ -140,7 +137,8 @@ class SizeSearch:
             ax = Figure(figsize=(6.0, 3.8), layout="constrained").subplots()
         for trees, style in zip(sorted({trial.size.trees for trial in self.trials}), cycle(STYLES)):
             trials = [trial for trial in self.trials if trial.size.trees == trees]
-            best = _best_by_states(trials)
+            ranked = sorted(trials, key=lambda trial: (trial.size.hidden_states, trial.validation))
+            best = {_place(trial.size): trial.validation for trial in ranked}
             label = f"mixture of {trees} trees" if trees > 1 else "one tree"
             ax.plot(list(best), list(best.values()), label=label, markersize=6, **style)
             # The best of each size is on the line, other starts are below it.
@@ -182,12 +180,3 @@ def _shown(figure: float) -> str:
 def _place(size: Size) -> float:
     """Return the place of a size on an axis whose steps double: none beside one, as one beside two."""
     return size.hidden_states or 0.5
-
-
-def _best_by_states(trials: Sequence[SizeTrial]) -> dict[float, float]:
-    """Return the best held-out log-likelihood at each place of the axis, in order."""
-    best: dict[float, float] = {}
-    for trial in sorted(trials, key=lambda trial: trial.size.hidden_states):
-        count = _place(trial.size)
-        best[count] = max(best.get(count, trial.validation), trial.validation)
-    return best

@@ -35,16 +35,8 @@ a part of that only: the fewest are enough."""
 def smoothed(fit: TreeFit, parameters: Floats, rows: float) -> tuple[float, Floats]:
     """Return the pseudo-counts with the highest marginal likelihood, and the parameters that EM reaches with them.
 
-    More and more are tried while the marginal likelihood rises, each EM run from where the last one ended.
-
-    Parameters
-    ----------
-    fit : TreeFit
-        With the fewest pseudo-counts.
-    parameters : (parameters,)
-        What it ended at.
-    rows : float
-        How many rows there are, of which the fit may have a sample.
+    More and more are tried while the marginal likelihood rises, each EM run from where the last one ended; the
+    first is the given fit, with the fewest. It may have a sample of all `rows`.
     """
     chosen, highest = PSEUDO_COUNTS[0], log_marginal_likelihood(fit.whole, parameters)
     count = fit.whole.layout.learned_count

@@ -30,18 +30,7 @@ __all__ = ["Learner", "RunningAverage", "batches_of", "stepwise_passes"]
 
 @dataclass(frozen=True, eq=False)
 class RunningAverage:
-    """The state of stepwise EM; a mini-batch makes a new one.
-
-    Attributes
-    ----------
-    graph : LatentGraph
-    stepsize : float
-    parameters : (parameters,)
-    average : (parameters,)
-        Expected counts per row, or per unit of weight.
-    batches : int
-        The number of mini-batches so far.
-    """
+    """The state of stepwise EM: the average of expected counts per row, or unit of weight, over mini-batches."""
 
     graph: LatentGraph
     stepsize: float
@@ -90,18 +79,8 @@ def stepwise_passes(
 ) -> Iterator[tuple[Floats, float]]:
     """Yield, after each pass over the rows, the parameters and the log-likelihood.
 
-    The log-likelihood is that of each mini-batch under the parameters just before it.
-
-    Parameters
-    ----------
-    objective : TreeObjective
-    start : (parameters,)
-    stepsize : float
-    passes : int
-    count : int
-        The number of mini-batches.
-    random : Generator
-        Deals out the rows, and orders the mini-batches anew in each pass.
+    The log-likelihood is that of each of `count` mini-batches under the parameters just before it. Rows are dealt
+    out at random, and the mini-batches come in another order in each pass.
     """
     batches = batches_of(objective, count, random)
     state = RunningAverage.of(objective.layout.graph, start, stepsize)
@@ -120,16 +99,8 @@ def stepwise_passes(
 class Learner(RunningAverage):
     """Stepwise EM on rows that come one mini-batch after another.
 
-    Attributes
-    ----------
-    batch_size : int
-    pseudo_counts : float
-        Added to every expected count over all rows seen.
-    threads : int
-    missing : frozenset of str
-        Columns that have had missing cells.
-    rows : int
-        The number of rows so far.
+    Pseudo-counts are added to every expected count over all rows seen, `rows` so far; the columns in `missing` have
+    had missing cells.
     """
 
     batch_size: int = 1
@@ -146,17 +117,8 @@ class Learner(RunningAverage):
     def updates(self, codes: Codes, weights: Floats, numbers: Integers) -> Iterator[tuple[Learner, float]]:
         """Yield the state after each mini-batch, and the log-likelihood of its rows under the tables before.
 
-        Parameters
-        ----------
-        codes : (rows, columns)
-        weights : (rows,)
-        numbers : (rows,)
-            By which the user knows the rows.
-
-        Raises
-        ------
-        DataError
-            When a row has probability zero under the tables before its mini-batch.
+        The user knows rows by their `numbers`. Raises `DataError` when one has probability zero under the tables
+        before its mini-batch.
         """
         learner = replace(self, missing=self.missing | columns_with_missing(codes, self.graph))
         expectation = Expectation.of(self.graph, learner.missing, self.batch_size)

@@ -34,21 +34,7 @@ __all__ = ["Finish", "TreeFit", "finished", "fit_rows", "fit_tree"]
 
 @dataclass(frozen=True, eq=False)
 class TreeFit:
-    """Rows in memory, and how EM runs on them.
-
-    Attributes
-    ----------
-    graph : LatentGraph
-    rows : DistinctRows
-    missing : frozenset of str
-        The columns that may have missing cells.
-    pseudo_counts : float
-    stopping : Stopping
-    max_iter : int
-    accelerate : bool
-    threads : int
-    validation : TreeObjective, optional
-    """
+    """Rows in memory, and how EM runs on them; columns in `missing` may have missing cells."""
 
     graph: LatentGraph
     rows: DistinctRows
@@ -96,15 +82,8 @@ def fit_tree(
 ) -> Iterator[Multistart]:
     """Yield the state of a fit, again and again, until its runs have converged.
 
-    Parameters
-    ----------
-    fit : TreeFit
-    init : LatentNetwork, "multistart" or the name of an initialiser
-        From a network, and from each start of one initialiser, EM runs until it has converged.
-    n_init : int
-        The number of starts of one initialiser; in a multi-start, how many candidates at most run until they have
-        converged on all rows.
-    random : Generator
+    It starts from a network, from `n_init` starts of the named initialiser, or is a "multistart" of which at most
+    `n_init` candidates run until they have converged on all rows.
     """
     how = (fit.stopping, fit.max_iter, fit.accelerate, fit.validation)
     if isinstance(init, LatentNetwork):
@@ -125,17 +104,7 @@ def fit_tree(
 
 
 class Finish(NamedTuple):
-    """Where the last run of a fit is: on rows that are not in memory.
-
-    Attributes
-    ----------
-    rows : PartedRows
-    size : int
-        How many of them it is on.
-    numbers : (rows,), optional
-        Which; all by default.
-    stopping : Stopping
-    """
+    """Where the last run of a fit is: on `size` rows that are not in memory, those of some numbers or all."""
 
     rows: PartedRows
     size: int
@@ -153,16 +122,8 @@ def fit_rows(
 ) -> Iterator[tuple[TreeFit, Objective, Multistart]]:
     """Yield a fit, the objective that it is on, and its state, until its last run has converged.
 
-    Parameters
-    ----------
-    fit : TreeFit
-        Over all rows, or a sample in memory.
-    finish : Finish, optional
-        Where it ends, if that is not in memory.
-    init, n_init, random
-        As `fit_tree` takes them.
-    has_choice : bool
-        Whether pseudo-counts are chosen.
+    The fit is over all rows or a sample in memory; it ends at `finish`, if that is not in memory. With
+    `has_choice`, pseudo-counts are chosen. The others are as `fit_tree` takes them.
     """
     state: Multistart | None = None
     if finish is None or has_choice or not isinstance(init, LatentNetwork):
@@ -173,13 +134,11 @@ def fit_rows(
         name, start = "given", fit.whole.layout.vector(init)
     else:
         name, start = state.best[0], state.best[1].parameters
+    before = fit.pseudo_counts
     if has_choice:
         chosen, start = smoothed(fit, start, finish.rows.weight if finish else fit.whole.weight)
-        is_over = finish is None and chosen == fit.pseudo_counts
         fit = replace(fit, pseudo_counts=chosen)
-    else:
-        is_over = finish is None
-    if is_over:
+    if finish is None and fit.pseudo_counts == before:
         return
     sample, stopping = fit.sample, fit.stopping
     if finish is not None:

@@ -28,18 +28,8 @@ class TreeObjective(Objective):
     """The objective of rows in memory: log-likelihood plus log prior.
 
     The M-step is the relative frequency of each expected count, for the CPTs of a directed graph and the clique
-    conditionals (Eq. 6) of an undirected one alike.
-
-    Attributes
-    ----------
-    expectation : Expectation
-    rows : CodedRows
-    numbers : (rows,)
-        By which the user knows the rows.
-    prior : (parameters,)
-    threads : int
-    single : bool
-        Whether single precision is enough: for runs that end long before its last digits matter.
+    conditionals (Eq. 6) of an undirected one alike. The user knows rows by their `numbers`. Single precision is
+    enough for runs that end long before its last digits matter.
     """
 
     expectation: Expectation
@@ -78,8 +68,7 @@ class TreeObjective(Objective):
 
     def counted(self, parameters: Floats) -> ExpectedCounts:
         """Return the expected counts and the log-likelihood of all rows."""
-        found = self.expectation(parameters, self.rows, self.threads, self.single)
-        return found._replace(impossible=int(self.numbers[found.impossible])) if found.impossible >= 0 else found
+        return self.expectation(parameters, self.rows, self.threads, self.single).numbered(self.numbers)
 
     def log_likelihood(self, parameters: Floats) -> float:
         """Return the log-likelihood of the rows; -inf if one is impossible."""

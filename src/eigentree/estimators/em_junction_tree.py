@@ -251,7 +251,6 @@ class EMJunctionTree(IterativeMixin, LatentMixin):
         network = self._in_order(last.whole.layout.network(state.best[1].parameters)).with_columns(columns)
         return self._become(
             {
-                "model_": network.model,
                 "columns_": columns,
                 "network_": network,
                 "pseudo_counts_": last.pseudo_counts,
@@ -298,7 +297,6 @@ class EMJunctionTree(IterativeMixin, LatentMixin):
         network, (trial, fits) = self._in_order(network).with_columns(columns), state.best
         return self._become(
             {
-                "model_": network.model,
                 "columns_": columns,
                 "network_": network,
                 "pseudo_counts_": problem.pseudo_counts,

@@ -263,8 +263,6 @@ def _read_fitted(reader: Reader, kind: str, content: Any) -> dict[str, Any]:
     fitted = RECORDS[kind].read(reader, content)
     if kind == SpectralHMM.__name__:
         return {"columns_": fitted["statistics_"].columns, **fitted}
-    if "network_" in fitted:
-        fitted["model_"] = fitted["network_"].model
     held: Any = fitted.pop("plan_", None) or fitted.get("network_")
     if held is not None and not fitted["columns_"].are_of(held.graph):
         raise FileError("the columns are not those of the graph")
@@ -332,8 +330,8 @@ def _read_models(reader: Reader, entry: Section, count: int) -> list[Any]:
     if len(models) != count:
         raise FileError(f"there are {len(models)} models where {count} are needed")
     # Each class may have a graph of its own, over the same columns.
-    same = {(each.columns_.names, each.columns_.states) for each in models if "model_" in vars(each)}
-    if not all("model_" in vars(each) for each in models) or len(same) != 1:
+    same = {(each.columns_.names, each.columns_.states) for each in models if hasattr(each, "model_")}
+    if not all(hasattr(each, "model_") for each in models) or len(same) != 1:
         raise FileError("the models are fitted, and are of the same columns")
     return models
 

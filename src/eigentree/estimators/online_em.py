@@ -227,7 +227,6 @@ class OnlineEMJunctionTree(IterativeMixin, LatentMixin):
         network = self._in_order(learner.network).with_columns(columns)
         return self._become(
             {
-                "model_": network.model,
                 "columns_": columns,
                 "network_": network,
                 "learner_": learner,

@@ -134,22 +134,22 @@ class SpectralJunctionTree(DensityMixin):
     @property
     def operators_(self) -> TreeOperators:
         """The learned operators."""
-        return self._fitted_model.operators
+        return self._model.operators
 
     @property
     def plan_(self) -> ViewPlan:
         """The views that were counted."""
-        return self._fitted_model.fit.plan
+        return self._model.fit.plan
 
     @property
     def shrinkage_(self) -> float:
         """The shrinkage that was used."""
-        return self._fitted_model.shrinkage
+        return self._model.shrinkage
 
     @property
     def floor_(self) -> float:
         """The floor that was used."""
-        return self._fitted_model.floor
+        return self._model.floor
 
     @property
     def counts_(self) -> Counts:
@@ -160,7 +160,7 @@ class SpectralJunctionTree(DensityMixin):
         return self.statistics_.counts
 
     @property
-    def _fitted_model(self) -> SpectralModel:
+    def _model(self) -> SpectralModel:
         self._require_fit()
         return self.model_
 

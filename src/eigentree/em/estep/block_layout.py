@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -11,12 +10,12 @@ import numpy as np
 from eigentree.core.trees.block_tree import EDGE, NODE, SECTION, BlockTree
 from eigentree.core.trees.leaves import MANY_STATES
 from eigentree.core.trees.matrix_tiles import MANY
-from eigentree.em.estep.cliques import Clique
+from eigentree.em.estep.cliques import Clique, joint_size
 from eigentree.inference.operators.operator_layout import LinePool
 from eigentree.inference.tensors.named_tables import flat_index
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from eigentree.arrays import Integers
     from eigentree.em.estep.cliques import Names, Node
@@ -36,15 +35,8 @@ class Room(NamedTuple):
 class BlockLayout:
     """A tree for the compiled pass.
 
-    Attributes
-    ----------
-    tree : BlockTree
-    sections : (sections,) of SECTION
-        Without what depends on rows.
-    lines : int
-        How many lines its messages take.
-    many : bool
-        Whether any node has so many states that it is passed by tiles.
+    `sections` is without what depends on rows, `lines` is how many lines its messages take, and `many` whether any
+    node has so many states that it is passed by tiles.
     """
 
     tree: BlockTree
@@ -60,17 +52,10 @@ class BlockLayout:
         rooms: Sequence[Sequence[Room]],
         unscaled: int,
     ) -> BlockLayout:
-        """Return the layout of a tree.
+        """Return the layout of a tree, given the nodes of each section in preorder, and the room of each.
 
-        Parameters
-        ----------
-        sections : sequence of sequences of Clique or Leaf
-            The nodes of each section in preorder; children are named by their place in it.
-        states : mapping
-        rooms : sequence of sequences of Room
-            Where what belongs to each node stands.
-        unscaled : int
-            How many cliques multiply their messages before these are brought back into range.
+        Children are named by their place in their section; `unscaled` is how many cliques multiply their messages
+        before these are brought back into range.
         """
         sizes = [[_sizes(node, states) for node in nodes] for nodes in sections]
         every = [size for each in sizes for size in each]
@@ -91,10 +76,10 @@ class BlockLayout:
                 record |= {"first_edge": len(edges), "first_leaf": len(edges), "row": 0, "column": 0}
                 if isinstance(node, Clique):
                     record["first_leaf"] += len(_inner(node, nodes))
-                    record["row"] = places.index(node.both + node.above, node.separator)
-                    record["column"] = places.index(node.both + node.below, node.joined)
+                    record["row"] = places.start(node.both + node.above, node.separator)
+                    record["column"] = places.start(node.both + node.below, node.joined)
                     for child in node.children:
-                        picks = places.picks(node.joined, nodes[child].separator)
+                        picks = places.start(node.joined, nodes[child].separator, picks=True)
                         edges.append((int(section.first) + child, picks))
                 else:
                     record["leaf"] = int(section.leaves)
@@ -107,7 +92,7 @@ class BlockLayout:
         tree = BlockTree(
             np.array(records, NODE).view(np.recarray),
             np.array(edges, EDGE).view(np.recarray),
-            places.all(),
+            np.concatenate(places.lists),
             ones,
             down,
             share,
@@ -142,44 +127,29 @@ class _IndexLists:
 
     def __init__(self, states: Mapping[str, int]) -> None:
         self._states = states
-        self._starts: dict[tuple[str, Names, Names], int] = {}
-        self._lists: list[Integers] = []
+        self._starts: dict[tuple[Names, Names, bool], int] = {}
+        self.lists: list[Integers] = []
         self._end = 0
 
-    def index(self, names: Names, target: Names) -> int:
-        """Return where the list starts that says where each cell over `names` stands in a table over `target`."""
-        key = ("index", names, target)
-        return self._starts[key] if key in self._starts else self._added(key, self._flat(names, target))
+    def start(self, names: Names, target: Names, picks: bool = False) -> int:
+        """Return where the list starts that says where each cell over `names` stands in a table over `target`.
 
-    def picks(self, names: Names, target: Names) -> int:
-        """Return where that list starts, followed by the cells in the order of their place."""
-        key = ("picks", names, target)
-        if key in self._starts:
-            return self._starts[key]
-        index = self._flat(names, target)
-        return self._added(key, np.concatenate([index, np.argsort(index, kind="stable")]))
-
-    def all(self) -> Integers:
-        return np.concatenate(self._lists)
-
-    def _flat(self, names: Names, target: Names) -> Integers:
-        return flat_index(tuple(self._states[name] for name in names), names, target)
-
-    def _added(self, key: tuple[str, Names, Names], entries: Integers) -> int:
-        self._lists.append(entries)
-        self._starts[key] = self._end
-        self._end += len(entries)
+        With `picks`, the cells follow in the order of their place.
+        """
+        key = (names, target, picks)
+        if key not in self._starts:
+            index = flat_index(tuple(self._states[name] for name in names), names, target)
+            if picks:
+                index = np.concatenate([index, np.argsort(index, kind="stable")])
+            self.lists.append(index)
+            self._starts[key] = self._end
+            self._end += len(index)
         return self._starts[key]
 
 
 def _sizes(node: Node, states: Mapping[str, int]) -> _BlockSizes:
-    def size(names: Iterable[str]) -> int:
-        return math.prod(states[name] for name in names)
-
-    if isinstance(node, Clique):
-        own = (node.separator, node.joined, node.both, node.above, node.below)
-        return _BlockSizes(*map(size, own))
-    return _BlockSizes(size(node.separator), 1, 1, 1, 1)
+    names = (node.joined, node.both, node.above, node.below) if isinstance(node, Clique) else ((),) * 4
+    return _BlockSizes(*(joint_size(own, states) for own in (node.separator, *names)))
 
 
 def _placed(

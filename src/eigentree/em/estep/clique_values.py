@@ -10,21 +10,24 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 
-from eigentree.em.estep.cliques import Clique, Leaf
+from eigentree.em.estep.cliques import Clique, Leaf, joint_size
 from eigentree.inference.tensors.named_tables import flat_index
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from eigentree.arrays import Floats, Integers
     from eigentree.em.estep.cliques import Names, Node, Skeleton
     from eigentree.em.parameters import ParameterLayout
 
 __all__ = ["ValueLayout", "Values", "totals"]
+
+NodePart: TypeAlias = "tuple[Integers, Integers, Integers, Integers]"
+"""What one node contributes to the parameters, values, cells and transposed values of a `ValueLayout`."""
 
 LOWEST_EXPONENT = np.finfo(np.float64).minexp
 """The inverse of a smaller power of two overflows; what is left of it is left in the line."""
@@ -33,15 +36,9 @@ LOWEST_EXPONENT = np.finfo(np.float64).minexp
 class Values(NamedTuple):
     """The values that some parameters give.
 
-    Attributes
-    ----------
-    cells : (cells,)
-    values : (values,)
-        Those of leaves only where some value is a sum of cells: else they are not needed.
-    scaled : (values,)
-        The values, but those of leaves brought into range: the peak of each line of a leaf is about 1.
-    exponents : (lines,)
-        The powers of two that this took out of the lines of the leaves.
+    Those of leaves are in `values` only where some value is a sum of cells: else they are not needed. In `scaled`
+    they are brought into range: the peak of each line of a leaf is about 1, and `exponents` are the powers of two
+    that this took out of the lines.
     """
 
     cells: Floats
@@ -50,34 +47,14 @@ class Values(NamedTuple):
     exponents: Integers
 
 
-class _ValuePart(NamedTuple):
-    """What one node contributes to a `ValueLayout`, its own cells and values counted from 0."""
-
-    parameters: Integers
-    value: Integers
-    cell: Integers
-    transposed: Integers
-
-
 @dataclass(frozen=True, eq=False)
 class ValueLayout:
     """Which parameters each value of each node is made of; the values of cliques stand before those of leaves.
 
-    Attributes
-    ----------
-    layout : ParameterLayout
-    parameters : (tables, cells)
-        Which parameters each cell multiplies; beyond the last one stand a 1 and a 0.
-    value, cell : (pairs,)
-        Which cell each value sums.
-    transposed : (values,)
-        All values with the blocks of cliques as (column, row).
-    starts : (nodes,)
-        Where the values of each node start.
-    line_counts : (leaves,)
-        How many lines each leaf has: one for each of its codes.
-    line_widths : (lines,)
-        How many values each line of each leaf has.
+    Each cell multiplies a column of `parameters`, shape (tables, cells); beyond the last parameter stand a 1 and a
+    0. Each pair of `value` and `cell` says that the value sums the cell. `transposed` are all values with the
+    blocks of cliques as (column, row), `starts` is where the values of each node start. Each leaf has one line for
+    each of its codes: there are `line_counts` of them, of `line_widths` values.
     """
 
     layout: ParameterLayout
@@ -94,21 +71,22 @@ class ValueLayout:
         """Return the layout of a tree."""
         order = sorted(range(len(nodes)), key=lambda i: isinstance(nodes[i], Leaf))
         depth = max(1, *(len(node.tables) for node in nodes))
+        # Each node counts its own cells and values from 0.
         parts = [_part(skeleton, nodes[i], depth) for i in order]
-        values = _starts([len(part.transposed) for part in parts])
-        cells = _starts([part.parameters.shape[1] for part in parts])
+        parameters, value, cell, transposed = (list(each) for each in zip(*parts, strict=True))
+        values, cells = _starts(map(len, transposed)), _starts(index.shape[1] for index in parameters)
         leaves = [node for node in nodes if isinstance(node, Leaf)]
         counts = np.array([_codes(skeleton, leaf) for leaf in leaves], np.int64)
         states = skeleton.layout.graph.states
-        widths = [math.prod(states[name] for name in leaf.separator) for leaf in leaves]
+        widths = [joint_size(leaf.separator, states) for leaf in leaves]
         starts = np.zeros(len(nodes), np.int64)
         starts[order] = values[:-1]
         return cls(
             layout=skeleton.layout,
-            parameters=np.ascontiguousarray(np.concatenate([part.parameters for part in parts], axis=1)),
-            value=_shifted([part.value for part in parts], values),
-            cell=_shifted([part.cell for part in parts], cells),
-            transposed=_shifted([part.transposed for part in parts], values),
+            parameters=np.ascontiguousarray(np.concatenate(parameters, axis=1)),
+            value=_shifted(value, values),
+            cell=_shifted(cell, cells),
+            transposed=_shifted(transposed, values),
             starts=starts,
             line_counts=counts,
             line_widths=np.repeat(np.array(widths, np.int64), counts),
@@ -131,11 +109,8 @@ class ValueLayout:
     def counted(self, filled: Values, sums: Floats) -> Floats:
         """Return the expected count of each parameter.
 
-        Parameters
-        ----------
-        filled : Values
-        sums : (values,)
-            For a leaf its expected counts, for a clique what becomes so when multiplied by its values.
+        Given are, for a leaf, the expected counts of its values; for a clique, what becomes so when multiplied by
+        its values.
         """
         sums = sums.copy()
         sums[: self.first_leaf] *= filled.values[: self.first_leaf]
@@ -192,7 +167,7 @@ def totals(index: Integers, weights: Floats, size: int) -> Floats:
     return np.bincount(index, weights, size).astype(np.float64, copy=False)
 
 
-def _part(skeleton: Skeleton, node: Node, depth: int) -> _ValuePart:
+def _part(skeleton: Skeleton, node: Node, depth: int) -> NodePart:
     if isinstance(node, Clique):
         return _clique_part(skeleton.layout, node, depth)
     if not node.tables:
@@ -200,17 +175,17 @@ def _part(skeleton: Skeleton, node: Node, depth: int) -> _ValuePart:
     return _leaf_part(skeleton, node, depth)
 
 
-def _clique_part(layout: ParameterLayout, node: Clique, depth: int) -> _ValuePart:
+def _clique_part(layout: ParameterLayout, node: Clique, depth: int) -> NodePart:
     states = layout.graph.states
     parameters = _parameters(layout, node, node.names, depth)
     cell = np.arange(parameters.shape[1])
-    shape = tuple(math.prod(states[name] for name in part) for part in (node.both, node.above, node.below))
+    shape = tuple(joint_size(part, states) for part in (node.both, node.above, node.below))
     count = math.prod(shape)
     transposed = np.arange(count).reshape(shape).transpose(0, 2, 1).ravel()
-    return _ValuePart(parameters, cell // (len(cell) // count), cell, transposed)
+    return parameters, cell // (len(cell) // count), cell, transposed
 
 
-def _mark_part(layout: ParameterLayout, node: Leaf, depth: int) -> _ValuePart:
+def _mark_part(layout: ParameterLayout, node: Leaf, depth: int) -> NodePart:
     """Return the part of a leaf that only says which state was seen; none, where the cell is missing."""
     one, zero = layout.size, layout.size + 1
     states = layout.graph.states[node.columns[0]]
@@ -218,10 +193,10 @@ def _mark_part(layout: ParameterLayout, node: Leaf, depth: int) -> _ValuePart:
     parameters = np.full((depth, code.size), one)
     parameters[0] = np.where((code == state) | (code == states), one, zero).ravel()
     every = np.arange(code.size)
-    return _ValuePart(parameters, every, every, every)
+    return parameters, every, every, every
 
 
-def _leaf_part(skeleton: Skeleton, node: Leaf, depth: int) -> _ValuePart:
+def _leaf_part(skeleton: Skeleton, node: Leaf, depth: int) -> NodePart:
     states = skeleton.layout.graph.states
     parameters = _parameters(skeleton.layout, node, node.columns + node.separator, depth)
     value, cell = np.zeros(1, np.int64), np.zeros(1, np.int64)
@@ -232,14 +207,10 @@ def _leaf_part(skeleton: Skeleton, node: Leaf, depth: int) -> _ValuePart:
             code, state = np.append(code, np.full(count, count)), np.append(state, state)
         value = (value[:, None] * skeleton.codes(name) + code).ravel()
         cell = (cell[:, None] * count + state).ravel()
-    bond = math.prod(states[name] for name in node.separator)
+    bond = joint_size(node.separator, states)
     within = np.arange(bond)
-    return _ValuePart(
-        parameters,
-        (value[:, None] * bond + within).ravel(),
-        (cell[:, None] * bond + within).ravel(),
-        np.arange(_codes(skeleton, node) * bond),
-    )
+    value, cell = ((index[:, None] * bond + within).ravel() for index in (value, cell))
+    return parameters, value, cell, np.arange(_codes(skeleton, node) * bond)
 
 
 def _parameters(layout: ParameterLayout, node: Node, names: Names, depth: int) -> Integers:
@@ -255,9 +226,9 @@ def _codes(skeleton: Skeleton, leaf: Leaf) -> int:
     return math.prod(map(skeleton.codes, leaf.columns))
 
 
-def _starts(counts: Sequence[int]) -> Integers:
+def _starts(counts: Iterable[int]) -> Integers:
     """Return where each of some consecutive parts starts, and where the last one ends."""
-    return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    return np.cumsum([0, *counts])
 
 
 def _shifted(parts: Sequence[Integers], starts: Integers) -> Integers:

@@ -43,16 +43,7 @@ ROWS_PER_VALUE = 4
 
 @dataclass(frozen=True)
 class Leaf:
-    """A node that reads columns.
-
-    Attributes
-    ----------
-    separator : names
-        The variables that its message is over.
-    tables : keys
-        The tables that it holds; none, if it only says which state of its one column was seen.
-    columns : names
-    """
+    """A node that reads columns: it has no tables if it only says which state of its one column was seen."""
 
     separator: Names
     tables: tuple[TableKey, ...]
@@ -63,19 +54,8 @@ class Leaf:
 class Clique:
     """A node that joins the messages of its children, multiplies them by its tables and sums out.
 
-    Its names fall into those that both its parent and its children see, only its parent, only its children, and
-    neither.
-
-    Attributes
-    ----------
-    separator : names
-        What its parent sees.
-    joined : names
-        What its children see.
-    both, above, below, alone : names
-    tables : keys
-    children : tuple of int
-        Inner ones first.
+    Its parent sees the names in `separator`, its children, inner ones first, those in `joined`. So its names fall
+    into those that both see, only its parent, only its children, and neither.
     """
 
     separator: Names
@@ -100,17 +80,8 @@ Node: TypeAlias = Clique | Leaf
 class Home:
     """A clique of a junction tree over what is marginalised out, with the tables that have their place there.
 
-    Attributes
-    ----------
-    names : names
-    parent : int
-        -1 for the first clique.
-    tables : keys
-        Tables that have no column.
-    leaves : tuple of Leaf
-        One for each table with columns.
-    marks : tuple of Leaf
-        One for each column that is marginalised out here.
+    The first has the parent -1. `tables` are those without columns; `leaves` has one leaf for each table with
+    columns, `marks` one for each column that is marginalised out here.
     """
 
     names: Names
@@ -122,15 +93,7 @@ class Home:
 
 @dataclass(frozen=True, eq=False)
 class Skeleton:
-    """The cliques of a graph and their leaves, before any are joined.
-
-    Attributes
-    ----------
-    layout : ParameterLayout
-    missing : frozenset of str
-        Columns that may have missing cells.
-    homes : tuple of Home
-    """
+    """The cliques of a graph and their leaves, before any are joined; `missing` columns may have missing cells."""
 
     layout: ParameterLayout
     missing: frozenset[str]
@@ -299,13 +262,9 @@ def _below_separator(
 ) -> tuple[list[Names], list[int]]:
     """Return cliques and parents with a new root above the first clique where that saves work: a part of it.
 
-    Children of the first clique see different parts of it, and their messages are all multiplied in all states of
-    what they see together. Below a part of the clique, only those stay with it that see something else.
-
-    Parameters
-    ----------
-    reading : iterable of names
-        What leaves see.
+    Children of the first clique see different parts of it, as do leaves, `reading`, and their messages are all
+    multiplied in all states of what they see together. Below a part of the clique, only those stay with it that see
+    something else.
     """
     seen = [_common(cliques[0], clique) for clique, parent in zip(cliques, parents, strict=True) if parent == 0]
     placed = [family for family in reading if set(family) <= set(cliques[0])]
@@ -361,18 +320,14 @@ def _preorder(root: _Draft) -> tuple[Node, ...]:
         place[id(node)] = len(found)
         found.append(node)
         if isinstance(node, _Draft):
-            _sort_children(node)
+            # Inner children first, and among them and among leaves those that see all that is joined.
+            below = {name for child in node.children for name in child.separator}
+            node.children.sort(key=lambda child: (isinstance(child, Leaf), len(child.separator) < len(below)))
             stack.extend(reversed(node.children))
     return tuple(
         node if isinstance(node, Leaf) else _clique(node, tuple(place[id(child)] for child in node.children))
         for node in found
     )
-
-
-def _sort_children(draft: _Draft) -> None:
-    """Put inner children first, and among them and among leaves those that see all that is joined."""
-    below = {name for child in draft.children for name in child.separator}
-    draft.children.sort(key=lambda child: (isinstance(child, Leaf), len(child.separator) < len(below)))
 
 
 def _clique(draft: _Draft, children: tuple[int, ...]) -> Clique:

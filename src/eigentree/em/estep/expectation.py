@@ -53,16 +53,10 @@ LEAST_WORK = 500_000
 
 
 class CodedRows(NamedTuple):
-    """Rows as the leaves of an `Expectation` read them.
+    """Rows as the leaves of an `Expectation` read them: codes have the shape (leaves, rows).
 
-    Attributes
-    ----------
-    codes : (leaves, rows)
-    weights : (rows,)
-    line_weights : (lines,)
-        Total weight of the rows that read each line of each leaf.
-    parts : tuple of SectionedRows
-        If they are to be passed again and again: the rows of each thread.
+    `line_weights` are the total weights of the rows that read each line of each leaf; `parts` are the rows of each
+    thread, if they are to be passed again and again.
     """
 
     codes: Codes
@@ -73,29 +67,16 @@ class CodedRows(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Expectation:
-    """The expected counts of all tables of a graph, with everything prepared that does not depend on parameters.
-
-    Attributes
-    ----------
-    skeleton : Skeleton
-    nodes : tuple of Clique or Leaf
-        In preorder.
-    """
+    """The expected counts of all tables of a graph, with everything prepared that does not depend on parameters."""
 
     skeleton: Skeleton
     nodes: tuple[Node, ...]
 
     @classmethod
     def of(cls, graph: LatentGraph, missing: Iterable[str] = (), rows: int = 1_000_000) -> Expectation:
-        """Return the expectation for a graph, which remembers it.
+        """Return the expectation for a graph, which remembers it, and the columns that may have missing cells.
 
-        Parameters
-        ----------
-        graph : LatentGraph
-        missing : iterable of str
-            Columns that may have missing cells.
-        rows : int
-            About how many rows will be counted at a time; leaves are only joined where that pays.
+        About so many `rows` will be counted at a time; leaves are only joined where that pays.
         """
         skeleton = Skeleton.of(graph, frozenset(missing))
         # Many numbers of rows lead to the same few ways of joining leaves.
@@ -159,12 +140,7 @@ class Expectation:
     def coded(self, codes: Codes, weights: Floats, often_by: int = 0) -> CodedRows:
         """Return rows of codes, shape (rows, columns), as the leaves read them.
 
-        Parameters
-        ----------
-        codes : (rows, columns)
-        weights : (rows,)
-        often_by : int
-            How many threads will pass them again and again; 0 if they are to be passed a few times only.
+        `often_by` is how many threads will pass them again and again; 0 if they are to be passed a few times only.
         """
         joint, weights = self.leaf_codes(codes), np.ascontiguousarray(weights, np.float64)
         rows = CodedRows(joint, weights, self.line_weights(joint, weights))
@@ -176,16 +152,7 @@ class Expectation:
         return rows._replace(parts=parts if len(parts) == len(pairs) else ())
 
     def batches_of(self, rows: CodedRows, bounds: Sequence[int], often_by: int = 0) -> list[CodedRows]:
-        """Return consecutive rows in batches.
-
-        Parameters
-        ----------
-        rows : CodedRows
-        bounds : sequence of int
-            Where each batch starts, and where the last one ends.
-        often_by : int
-            As for `coded`.
-        """
+        """Return consecutive rows in batches, given the bounds of these; `often_by` as for `coded`."""
         batches = [self.part(rows, start, stop) for start, stop in pairwise(bounds)]
         if not self._is_worth_sections(len(rows.weights), often_by):
             return batches
@@ -220,16 +187,9 @@ class Expectation:
     ) -> ExpectedCounts:
         """Return the expected count of each parameter and the log-likelihood of the rows.
 
-        Parameters
-        ----------
-        parameters : array
-            As `ParameterLayout.vector` lays them out.
-        rows : CodedRows
-        threads : int
-            Unless the rows are in parts, each of which has a thread of its own.
-        single : bool
-            Whether messages may be of single precision, where nodes have many states and no row is too unlikely for
-            that. Counts are then right to about six digits.
+        Rows in parts have a thread for each part, whatever `threads` says. With `single`, messages may be of single
+        precision, where nodes have many states and no row is too unlikely for that; counts are then right to about
+        six digits.
         """
         filled = self._values.filled(parameters)
         found = self._found(filled.scaled, rows, threads, True, single)
@@ -251,18 +211,8 @@ class Expectation:
         """Return what all rows say, which are read one stretch after another and never all at once.
 
         Threads share the stretches. What each says is added in their order, so that no bit depends on threads.
-
-        Parameters
-        ----------
-        parameters : array
-        read : callable
-            Gives the leaves' codes and the weights of each stretch of rows by its number, and the number of its
-            first row; several threads may call it.
-        stretches : int
-            How many there are.
-        line_weights : (lines,)
-            Of all rows, as those of `CodedRows`.
-        threads : int
+        `read` gives the codes and weights of a stretch by its number, and the number of its first row;
+        `line_weights` are those of all rows.
         """
         filled = self._values.filled(parameters)
 
@@ -306,10 +256,7 @@ class Expectation:
     def _bounds(self, count: int, threads: int) -> list[int]:
         """Return where the rows of each thread start, and where the last one's end."""
         if threads > 1:
-            threads = max(
-                1,
-                min(threads, -(-count // fewest_rows(self._tree.layout(UNSCALED)))),
-            )
+            threads = max(1, min(threads, -(-count // fewest_rows(self._tree.layout(UNSCALED)))))
         bounds: list[int] = np.linspace(0, count, threads + 1).astype(int).tolist()
         return bounds
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 
 from eigentree.data.tables.labeled_table import LabeledTable
@@ -73,11 +72,8 @@ def expected_counts(
             f"row {distinct.first[impossible]} has probability zero under this model, so its hidden variables "
             f"have no posterior; leave it out, or learn with pseudo_counts"
         )
-    found: dict[Any, LabeledTable] = {}
-    for key in layout.learnable:
-        start, shape = layout.starts[key], layout.shapes[key]
-        table = counts[start : start + math.prod(shape)].reshape(shape)
-        found[key[0] if graph.directed else key] = LabeledTable(
-            table, layout.axes[key], [network.labels(name) for name in layout.axes[key]]
-        )
-    return found
+    tables, axes = layout.tables(counts), layout.axes
+    return {
+        key[0] if graph.directed else key: LabeledTable(tables[key], axes[key], [*map(network.labels, axes[key])])
+        for key in layout.learnable
+    }

@@ -49,15 +49,7 @@ LINE_NUMBERS = CACHE_LINE // 8
 
 
 class Sums(NamedTuple):
-    """What the compiled pass adds up over rows.
-
-    Attributes
-    ----------
-    sums : (values,) or (0,)
-    log_likelihood : float
-    impossible : int
-        A row of probability zero and positive weight, or -1.
-    """
+    """What the compiled pass adds up over rows, and a row of probability zero and positive weight, or -1."""
 
     sums: Floats
     log_likelihood: float
@@ -65,17 +57,10 @@ class Sums(NamedTuple):
 
 
 class Rooms(NamedTuple):
-    """Where values and sums of a tree stand.
+    """Where values and sums of a tree stand: where those of each node and of all leaves start, and the end.
 
     Values of cliques come first, then those of leaves, then tables of sections. Sums of leaves have copies, which
     follow before those of tables: neighbouring rows seldom agree in these.
-
-    Attributes
-    ----------
-    starts : sequence of int
-        Where the values of each node start.
-    leaves, end : int
-        Where those of leaves start, and the end of all.
     """
 
     starts: Sequence[int]
@@ -104,17 +89,9 @@ class Rooms(NamedTuple):
 
 
 class Passage(NamedTuple):
-    """Rows that pass a tree.
+    """Rows that pass a tree, with the codes of all sections one after the other.
 
-    Attributes
-    ----------
-    layout : BlockLayout
-    sections : (sections,) of SECTION
-    codes : (codes of all sections,)
-    weights : (rows,)
-    kind_weights : (kinds of all sections but the first,)
-    table : int
-        How many numbers the messages of these sections take.
+    `kind_weights` are those of the kinds of all sections but the first, whose messages take `table` numbers.
     """
 
     layout: BlockLayout
@@ -132,15 +109,9 @@ class Passage(NamedTuple):
         return cls(layout, sections, codes.reshape(-1), weights, np.empty(0), 0)
 
     def passed(self, rooms: Rooms, values: NDArray[Any], transposed: NDArray[Any], counted: bool) -> Sums:
-        """Return what the rows add up to, and their log-likelihood.
+        """Return what the rows add up to, if that is `counted`, and their log-likelihood.
 
-        Parameters
-        ----------
-        rooms : Rooms
-        values, transposed : (values,)
-            In the precision that messages shall have; the second with blocks of cliques as (column, row).
-        counted : bool
-            Whether sums are needed, and not the likelihood alone.
+        Messages have the precision of the values, which are given again with blocks of cliques as (column, row).
         """
         layout, tables = self.layout, rooms.tables
         stretch = int((self.sections.stop - self.sections.start).max())
@@ -175,13 +146,7 @@ class Passage(NamedTuple):
 class SectionedTree:
     """A tree in sections, laid out for rows of which some will be passed through it again and again.
 
-    Attributes
-    ----------
-    sectioning : Sectioning
-    rooms : Rooms
-    states : mapping
-    most : tuple of int
-        How many rows each section has at most.
+    Each section has at most so many rows as `most` says.
     """
 
     sectioning: Sectioning
@@ -239,16 +204,7 @@ class SectionedTree:
 
 @dataclass(frozen=True, eq=False)
 class SectionedRows:
-    """Rows in sections of a tree.
-
-    Attributes
-    ----------
-    tree : SectionedTree
-    rows : tuple of SectionRows
-        Their codes are parts of one array.
-    codes : (codes of all sections,)
-    kind_weights : (kinds of all sections but the first,)
-    """
+    """Rows in sections of a tree; the codes of each section are a part of one array."""
 
     tree: SectionedTree
     rows: tuple[SectionRows, ...]
@@ -278,15 +234,7 @@ class SectionedRows:
     ) -> tuple[SectionedRows, ...]:
         """Return consecutive rows in parts, all in the sections that save work for the first one; none if none do.
 
-        Parameters
-        ----------
-        nodes : tuple of Clique or Leaf
-        values : ValueLayout
-        states : mapping
-        codes : (leaves, rows)
-        weights : (rows,)
-        bounds : sequence of int
-            Where each part starts, and where the last one ends.
+        `bounds` are where each part starts, and where the last one ends.
         """
         line_counts = tuple(values.line_counts.tolist())
         sectioning = Sectioning.of(nodes, line_counts, states, codes[:, bounds[0] : bounds[1]])

@@ -38,14 +38,9 @@ UP_TWICE = 4 / 3
 
 
 class TreeSection(NamedTuple):
-    """A part of a tree.
+    """A part of a tree: nodes in preorder, whose children are named by their place here.
 
-    Attributes
-    ----------
-    nodes : tuple of Clique or Leaf
-        In preorder; children are named by their place here.
-    numbers : tuple of int
-        Which node of the whole tree each is: of a leaf that stands for a section, the root of that.
+    `numbers` are which node of the whole tree each is: of a leaf that stands for a section, the root of that.
     """
 
     nodes: tuple[Node, ...]
@@ -53,14 +48,9 @@ class TreeSection(NamedTuple):
 
 
 class SectionRows(NamedTuple):
-    """The rows of a section, one of each kind.
+    """The rows of a section, one of each kind, with the weight of all rows of that kind.
 
-    Attributes
-    ----------
-    codes : (leaves, rows)
-        What the leaves read, those that stand for sections included.
-    weights : (rows,)
-        The weight of all rows of each kind.
+    Their codes, shape (leaves, rows), include those of leaves that stand for sections.
     """
 
     codes: Codes
@@ -76,17 +66,7 @@ class _Kinds(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Sectioning:
-    """A tree in sections.
-
-    Attributes
-    ----------
-    nodes : tuple of Clique or Leaf
-        The whole tree, in preorder.
-    line_counts : tuple of int
-        How many codes each leaf has.
-    sections : tuple of TreeSection
-        Each behind the one that reads it; the first has the root of the tree.
-    """
+    """A tree in sections, each behind the one that reads it; the first has the root of the tree."""
 
     nodes: tuple[Node, ...]
     line_counts: tuple[int, ...]

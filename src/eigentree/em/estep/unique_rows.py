@@ -16,16 +16,9 @@ __all__ = ["DistinctRows", "columns_with_missing", "margins", "systematic"]
 
 
 class DistinctRows(NamedTuple):
-    """Rows that differ, none of weight zero.
+    """Rows that differ, none of weight zero: codes are column-major, weights those of all rows that are equal.
 
-    Attributes
-    ----------
-    codes : (rows, columns)
-        Column-major.
-    weights : (rows,)
-        The total weight of all rows that are equal.
-    first : (rows,)
-        Where each was first in the data.
+    `first` is where each was first in the data.
     """
 
     codes: Codes
@@ -67,7 +60,7 @@ class DistinctRows(NamedTuple):
         for _ in range(30):
             # Rows that are drawn anyway leave draws to others.
             draws *= size / np.minimum(draws * shares, 1.0).sum()
-        counts = systematic(self.weights, draws, random)
+        counts = systematic(draws / self.weights.sum() * self.weights, random)
         weights = counts / counts.sum() * self.weights.sum() * size / len(self.weights)
         return self.weighing(weights), float(counts.sum())
 
@@ -77,12 +70,9 @@ class DistinctRows(NamedTuple):
         return DistinctRows(np.asfortranarray(self.codes[kept]), weights[kept], self.first[kept])
 
 
-def systematic(weights: Floats, draws: float, random: np.random.Generator) -> Floats:
-    """Return how often each row is drawn in about so many draws in proportion to weights (systematic sampling).
-
-    One of twice the weight is drawn twice as often, give or take one.
-    """
-    counts: Floats = np.diff(np.floor(np.cumsum(draws / weights.sum() * weights) + random.random()), prepend=0.0)
+def systematic(expected: Floats, random: np.random.Generator) -> Floats:
+    """Return how often each row is drawn: as often as expected, rounded up or down (systematic sampling)."""
+    counts: Floats = np.diff(np.floor(np.cumsum(expected) + random.random()), prepend=0.0)
     return counts
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from eigentree.em.chain_fit import ChainObjective
     from eigentree.inference.sequences.sequence_passes import Symbols
 
-__all__ = ["KINDS", "ChainKind", "start_of"]
+__all__ = ["KINDS", "ChainKind"]
 
 ChainKind: TypeAlias = Literal["moments", "windows", "merged", "position", "random"]
 
@@ -28,27 +28,6 @@ MOST_FEATURES = 64
 
 REACH = 2
 """How many steps a window goes to either side."""
-
-
-WITHOUT = {
-    "moments": "symbols are too few or too many for moments to distinguish the states",
-    "merged": "symbols and pairs of them are not more than states, or too many to be merged",
-}
-"""Why an initialiser may not be able to make a start."""
-
-
-def start_of(kind: ChainKind, problem: ChainObjective, random: np.random.Generator) -> Floats:
-    """Return parameters to start from.
-
-    Raises
-    ------
-    RankError
-        When the sequences do not allow a start by this initialiser.
-    """
-    start = KINDS[kind](problem, random)
-    if start is None:
-        raise RankError(WITHOUT[kind])
-    return start
 
 
 def _random(problem: ChainObjective, random: np.random.Generator) -> Floats:
@@ -86,7 +65,7 @@ def _windows(problem: ChainObjective, random: np.random.Generator) -> Floats:
     return _of_shares(problem, shares, sequence)
 
 
-def _merged(problem: ChainObjective, random: np.random.Generator) -> Floats | None:
+def _merged(problem: ChainObjective, random: np.random.Generator) -> Floats:
     """Return the tables of states that are sets of symbols, or of pairs of neighbours.
 
     They are merged, and then exchanged, where that raises the likelihood of the transitions and emissions.
@@ -98,7 +77,7 @@ def _merged(problem: ChainObjective, random: np.random.Generator) -> Floats | No
     units = [np.unique(codes, return_inverse=True)[1] for codes in (symbols, before * highest + symbols)]
     usable = [own for own in units if states < int(own.max()) + 1 <= MOST_FEATURES]
     if not usable:
-        return None
+        raise RankError("symbols and pairs of them are not more than states, or too many to be merged")
     unit = usable[int(random.integers(len(usable)))]
     weights, inside = _step_weights(problem), ~first[1:]
     count = int(unit.max()) + 1
@@ -120,7 +99,7 @@ def _position(problem: ChainObjective, random: np.random.Generator) -> Floats:
     return _of_shares(problem, shares, _firsts(problem))
 
 
-def _moments(problem: ChainObjective, random: np.random.Generator) -> Floats | None:
+def _moments(problem: ChainObjective, random: np.random.Generator) -> Floats:
     """Return method-of-moments estimates from pooled counts of three neighbours (Hsu et al. 2009, Anandkumar 2012).
 
     Given the state of a step, what is shown before, at and after it is independent, so the matrices of what comes
@@ -128,18 +107,19 @@ def _moments(problem: ChainObjective, random: np.random.Generator) -> Floats | N
     """
     states, symbols = problem.layout.states, problem.walk.symbols
     whole = np.flatnonzero((symbols.lines < np.array(symbols.states)).all(axis=1))
+    without = RankError("symbols are too few or too many for moments to distinguish the states")
     if not 1 < len(whole) <= MOST_FEATURES:
-        return None
+        raise without
     counts = _triples(problem, whole)
     with one_thread():
         left, values, right = np.linalg.svd(counts.sum(axis=0))
         if len(values) < states or not values[states - 1] > ROUNDING * values[0]:
-            return None
+            raise without
         cut = (left[:, :states].T @ counts @ right[:states].T) / values[:states]
         _, basis = np.linalg.eig(np.tensordot(random.normal(size=len(whole)), cut, 1))
         basis = basis.real + basis.imag
         if np.linalg.cond(basis) > 1.0 / ROUNDING:
-            return None
+            raise without
         shown = np.einsum("ij,sjk,ki->is", np.linalg.inv(basis), cut, basis)
     table = np.zeros((states, len(symbols.lines)))
     table[:, whole] = np.clip(shown, 0.0, None)
@@ -252,10 +232,11 @@ def _seeds(cells: Integers, classes: int, random: np.random.Generator) -> Intege
     return np.array(chosen)
 
 
-KINDS: Mapping[ChainKind, Callable[[ChainObjective, np.random.Generator], Floats | None]] = {
+KINDS: Mapping[ChainKind, Callable[[ChainObjective, np.random.Generator], Floats]] = {
     "moments": _moments,
     "windows": _windows,
     "merged": _merged,
     "position": _position,
     "random": _random,
 }
+"""The initialisers; one raises `RankError` when the sequences do not allow such a start."""

@@ -49,15 +49,7 @@ FLOOR = 1e-3
 
 
 class Classes(NamedTuple):
-    """Columns that are independent given a class.
-
-    Attributes
-    ----------
-    shares : (classes,)
-        How large each class is.
-    columns : mapping
-        For each column its distribution in each class, shape (classes, states).
-    """
+    """Columns that are independent given a class: their distributions in each class, shape (classes, states)."""
 
     shares: Floats
     columns: Mapping[str, Floats]
@@ -92,10 +84,8 @@ def seeded(graph: LatentGraph, rows: DistinctRows, classes: int, random: np.rand
     share = rows.weights / rows.weights.sum()
     among, odds = rows.codes, share
     if len(share) > SEEDS_FROM:
-        among, odds = (
-            rows.codes[random.choice(len(share), SEEDS_FROM, p=share)],
-            np.full(SEEDS_FROM, 1.0 / SEEDS_FROM),
-        )
+        among = rows.codes[random.choice(len(share), SEEDS_FROM, p=share)]
+        odds = np.full(SEEDS_FROM, 1.0 / SEEDS_FROM)
     seeds = among[_far_apart(among, odds, np.array(states), classes, random)]
     columns = {}
     for k, name in enumerate(graph.observed):
@@ -142,14 +132,8 @@ def carried(
 ) -> Floats:
     """Return parameters under which every hidden variable is a noisy copy of the class of its row.
 
-    Parameters
-    ----------
-    layout : ParameterLayout
-    classes : Classes
-    noise : float
-        How much of a hidden variable is independent of the class.
-    random : Generator, optional
-        Disturbs the tables a little; without it, variables with the same neighbours stay the same for ever.
+    `noise` is how much of it is independent of the class; `random` disturbs the tables a little, since without it
+    variables with the same neighbours stay the same for ever.
     """
     graph, count = layout.graph, len(classes.shares)
     copies = {name: _copies(count, graph.states[name], noise) for name in graph.hidden}

@@ -23,16 +23,8 @@ ROUNDING = float(np.sqrt(np.finfo(np.float64).eps))
 def merged(follow: Floats, shown: Floats, groups: int, doubt: float, random: np.random.Generator) -> Integers:
     """Return which group each unit belongs to, merged two by two where the likelihood falls least.
 
-    Parameters
-    ----------
-    follow : array, shape (units, units)
-        How often one follows another.
-    shown : array, shape (units, symbols)
-        How often it shows what.
-    groups : int
-    doubt : float
-        How far what a merger costs is believed to be wrong, as the standard deviation of its logarithm.
-    random : Generator
+    Given is how often one unit follows another, and how often each shows what. `doubt` is how far what a merger
+    costs is believed to be wrong, as the standard deviation of its logarithm.
     """
     member: Integers = np.arange(len(follow))
     while len(follow) > groups:

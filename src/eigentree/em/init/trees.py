@@ -56,18 +56,7 @@ FEW_PSEUDO_COUNTS = 0.01
 
 @dataclass(frozen=True, eq=False)
 class TreeInit:
-    """The initialisers for one graph.
-
-    Attributes
-    ----------
-    graph : LatentGraph
-    rows : DistinctRows
-        All of them: moments are those of all.
-    first : DistinctRows
-        The smallest sample, from which other starts are made.
-    missing : frozenset of str
-        The columns that may have missing cells.
-    """
+    """The initialisers for one graph: moments are those of all rows, other starts are from the `first` sample."""
 
     graph: LatentGraph
     rows: DistinctRows
@@ -119,13 +108,7 @@ class TreeInit:
 
     @cached_property
     def _recovered(self) -> Mapping[TableKey, Floats]:
-        """The tables that a spectral fit to all rows recovers.
-
-        Raises
-        ------
-        RankError
-            When it recovers none, or there can be no fit.
-        """
+        """The tables that a spectral fit to all rows recovers; a `RankError` when it recovers none."""
         plan = ViewPlan.build(self.graph, when_short="warn")
         states = [self.graph.states[name] for name in self.graph.observed]
         cells = np.where(self.rows.codes == states, -1, self.rows.codes.astype(np.int32))
@@ -147,21 +130,8 @@ def completed(
 ) -> Floats:
     """Return parameters with the known tables, and the others as plain EM iterations leave them.
 
-    Of several random starts for the unknown tables, the one with the highest objective is kept.
-
-    Parameters
-    ----------
-    problem : TreeObjective
-        A few thousand rows suffice.
-    known : mapping of TableKey to array
-        Axes as in `ParameterLayout.axes`.
-    random : Generator
-    starts, steps : int
-
-    Raises
-    ------
-    DataError
-        When a table is known of something that the graph has no table of, or in another shape.
+    Of several random starts for the unknown tables, the one with the highest objective is kept; a few thousand rows
+    suffice. Raises `DataError` when a table is known that the graph does not have, or in another shape.
     """
     layout = problem.layout
     given, frozen = np.zeros(layout.size), np.zeros(layout.size, np.bool_)

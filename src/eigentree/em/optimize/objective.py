@@ -73,21 +73,19 @@ class SimplexVector(ABC):
 
 
 class ExpectedCounts(NamedTuple):
-    """The expected sufficient statistics of data under some parameters.
+    """The expected sufficient statistics of data: how often each entry of the tables is expected to have been used.
 
-    Attributes
-    ----------
-    counts : (parameters,)
-        How often each entry of the tables is expected to have been used.
-    log_likelihood : float
-        -inf if a row or sequence is impossible.
-    impossible : int
-        The number of one that is impossible, or -1.
+    A row or sequence that is impossible is named by its number, else -1 stands there; the log-likelihood is then
+    -inf.
     """
 
     counts: Floats
     log_likelihood: float
     impossible: int
+
+    def numbered(self, numbers: Integers) -> ExpectedCounts:
+        """Return them with the number by which the user knows an impossible row."""
+        return self if self.impossible < 0 else self._replace(impossible=int(numbers[self.impossible]))
 
     def __add__(self, other: ExpectedCounts) -> ExpectedCounts:  # type: ignore[override]
         """Return those of both data sets together; of several that are impossible the first is named."""
@@ -98,19 +96,10 @@ class ExpectedCounts(NamedTuple):
 
 
 class Evaluation(NamedTuple):
-    """One E-step and one M-step from some parameters.
+    """One E-step and one M-step from some parameters: their objective, and the parameters after the iteration.
 
-    Attributes
-    ----------
-    parameters : (parameters,)
-    update : (parameters,)
-        The parameters after one EM iteration.
-    totals : (parameters,)
-        The expected count of the distribution that each entry belongs to, pseudo-counts included.
-    objective : float
-        That of `parameters`; -inf if a row or sequence is impossible.
-    impossible : int
-        The number of one that is impossible, or -1.
+    `totals` has the expected count of the distribution that each entry belongs to, pseudo-counts included. If a row
+    or sequence is impossible, `impossible` is its number and the objective -inf; else it is -1.
     """
 
     parameters: Floats
@@ -119,20 +108,9 @@ class Evaluation(NamedTuple):
     objective: float
     impossible: int
 
-    @property
-    def counts(self) -> Floats:
-        """The expected count of each entry, pseudo-counts included."""
-        return self.update * self.totals
-
 
 class Objective(ABC):
-    """The log-likelihood of data plus the log density of a Dirichlet prior: each log entry times its pseudo-count.
-
-    Attributes
-    ----------
-    prior : (parameters,)
-        The pseudo-count of each entry.
-    """
+    """The log-likelihood of data plus the log density of a Dirichlet prior: log entries times pseudo-counts."""
 
     prior: Floats
 
@@ -155,10 +133,11 @@ class Objective(ABC):
         return self.counted(parameters).log_likelihood
 
     def value_and_gradient(self, parameters: Floats) -> tuple[float, Floats]:
-        """Return the objective and its gradient, zero for entries that are zero or not learned."""
+        """Return the objective and its gradient (Fisher's identity), zero for entries that are zero or not learned."""
         here = self.evaluated(parameters)
         used = self.layout.learned & (parameters > 0)
-        return here.objective, np.divide(here.counts, parameters, out=np.zeros_like(parameters), where=used)
+        expected = here.update * here.totals
+        return here.objective, np.divide(expected, parameters, out=np.zeros_like(parameters), where=used)
 
     def em_update(self, parameters: Floats) -> Floats:
         """Return the parameters after one EM iteration."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from eigentree.em.optimize.lbfgs import LBFGS
 from eigentree.em.optimize.stopping import SHORT_RUN
@@ -16,40 +16,25 @@ if TYPE_CHECKING:
     from eigentree.em.optimize.objective import Evaluation, Objective
     from eigentree.em.optimize.stopping import Stopping
 
-__all__ = ["Best", "EMRun", "em_run"]
+__all__ = ["EMRun", "em_run"]
 
 TRIES = 3
 """How often an accelerated step is tried, shorter and shorter, before a plain EM iteration takes its place."""
-
-
-class Best(NamedTuple):
-    """The iteration with the highest held-out log-likelihood so far."""
-
-    iteration: int
-    parameters: Floats
 
 
 @dataclass(frozen=True, eq=False)
 class EMRun:
     """How far a run has come.
 
-    Attributes
-    ----------
-    here : Evaluation
-    history : tuple of float
-        The objective of each iteration, start included; it never decreases, and its last is that of `here`.
-    converged : bool
-    validation : tuple of float
-        The log-likelihood of held-out data at each iteration, if there are any.
-    best : Best, optional
-        Where that was highest.
+    Its `history` are the objectives of all iterations, start included: it never decreases, and its last is that of
+    `here`. With held-out data, `validation` are their log-likelihoods, and `best` the parameters of the highest.
     """
 
     here: Evaluation
     history: tuple[float, ...]
     converged: bool = False
     validation: tuple[float, ...] = ()
-    best: Best | None = None
+    best: Floats | None = None
 
     def moved(self, there: Evaluation) -> EMRun | None:
         """Return the run after an iteration, or None when that does not raise the objective."""
@@ -59,9 +44,8 @@ class EMRun:
 
     def validated(self, log_likelihood: float) -> EMRun:
         """Return the run with the held-out log-likelihood at its last iteration."""
-        iteration = len(self.validation)
-        better = self.best is None or log_likelihood > self.validation[self.best.iteration]
-        best = Best(iteration, self.here.parameters) if better else self.best
+        better = self.best is None or log_likelihood > max(self.validation)
+        best = self.here.parameters if better else self.best
         return replace(self, validation=(*self.validation, log_likelihood), best=best)
 
     @property
@@ -77,12 +61,12 @@ class EMRun:
     @property
     def parameters(self) -> Floats:
         """The best parameters: by held-out data, if there are any."""
-        return self.best.parameters if self.best else self.here.parameters
+        return self.here.parameters if self.best is None else self.best
 
     @property
     def score(self) -> float:
         """What runs are compared by: the objective, or the best held-out log-likelihood."""
-        return self.validation[self.best.iteration] if self.best else self.history[-1]
+        return max(self.validation, default=self.history[-1])
 
 
 def em_run(
@@ -96,22 +80,10 @@ def em_run(
 ) -> Iterator[EMRun]:
     """Yield a run at its start and after each iteration, until it has converged or `max_iter` is reached.
 
-    Parameters
-    ----------
-    objective : Objective
-    start : (parameters,)
-    stopping : Stopping
-    max_iter : int
-    accelerate : bool
-        Take quasi-Newton steps; one that would lower the objective is shortened, or an EM iteration in its place.
-    validation : Objective, optional
-        Held-out data: the run also ends once their log-likelihood has not risen for `patience` iterations.
-    patience : int
-
-    Raises
-    ------
-    DataError
-        When a row or sequence is impossible at the start: no iteration would make it possible.
+    Accelerated, it takes quasi-Newton steps; one that would lower the objective is shortened, or an EM iteration
+    takes its place. With held-out data it also ends once their log-likelihood has not risen for `patience`
+    iterations. Raises `DataError` when a row or sequence is impossible at the start: no iteration would make it
+    possible.
     """
     here = objective.evaluated(start)
     if here.impossible >= 0:
@@ -132,7 +104,7 @@ def em_run(
             yield replace(run, converged=True)
             return
         run = _validated(moved, validation)
-        if run.best and run.iterations - run.best.iteration >= patience:
+        if validation and run.iterations - run.validation.index(run.score) >= patience:
             yield replace(run, converged=True)
             return
         if stopping.reached(run.history, objective.weight):

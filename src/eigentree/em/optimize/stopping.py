@@ -43,12 +43,8 @@ DEAR_ROWS, SHARE_OF_ERROR = 32_000, 0.005
 class Stopping(NamedTuple):
     """When an EM run has converged.
 
-    Attributes
-    ----------
-    rule : {"gain", "paper"}
-        "gain": no more than `tol` is still to be gained in log-likelihood per row. "paper": the objective f
-        satisfies |f(t) - f(t-1)| <= tol (|f(t)| + |f(t-1)|) / 2 (section 9).
-    tol : float
+    By the rule "gain": no more than `tol` is still to be gained in log-likelihood per row. By "paper": the
+    objective f satisfies |f(t) - f(t-1)| <= tol (|f(t)| + |f(t-1)|) / 2 (section 9).
     """
 
     rule: Rule

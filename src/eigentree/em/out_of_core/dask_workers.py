@@ -37,15 +37,7 @@ __all__ = ["ClusterRows"]
 
 
 class ClusterRows(PartedRows):
-    """The rows of partitions, as codes that workers keep.
-
-    Parameters
-    ----------
-    columns : Columns
-    partitions : Partitions
-    weight : str, optional
-        The name of the column that weighs the rows.
-    """
+    """The rows of partitions, as codes that workers keep; `weight` names the column that weighs them."""
 
     def __init__(self, columns: Columns, partitions: Partitions, weight: str | None = None) -> None:
         self._states = dict(zip(columns.names, columns.states, strict=True))
@@ -195,7 +187,4 @@ def _weight(leaves: _Leaves) -> float:
 def _counted(leaves: _Leaves, parameters: Floats) -> ExpectedCounts:
     if not len(leaves.numbers):
         return ExpectedCounts(np.zeros(len(parameters)), 0.0, -1)
-    found = leaves.expectation(parameters, leaves.rows)
-    if found.impossible < 0:
-        return found
-    return found._replace(impossible=int(leaves.numbers[found.impossible]))
+    return leaves.expectation(parameters, leaves.rows).numbered(leaves.numbers)

@@ -137,10 +137,8 @@ class _LeafFile:
             self._scratch = Scratch()
         self._file: Any = self._scratch.file
         for own, given in in_stretches(chunks, STRETCH):
-            codes, weights = (
-                expectation.leaf_codes(own),
-                np.ones(len(own)) if given is None else given.astype(np.float64),
-            )
+            codes = expectation.leaf_codes(own)
+            weights = np.ones(len(own)) if given is None else given.astype(np.float64)
             with self._writing():
                 self._file.write(codes.tobytes())
                 if weighted:

@@ -51,14 +51,7 @@ def sampled_numbers(rows: int, size: int, random: np.random.Generator) -> Intege
 
 
 class PartedRows(ABC):
-    """Rows that are not in memory.
-
-    Attributes
-    ----------
-    count : int
-    margins : mapping of str to array
-        How often each code of each column occurs; the last is that of a missing cell.
-    """
+    """Rows that are not in memory; `margins` say how often each code of each column occurs, missing cells last."""
 
     count: int
     margins: Mapping[str, Floats]
@@ -107,18 +100,7 @@ class PartedRows(ABC):
 
 @dataclass(frozen=True, eq=False)
 class PartedObjective(Objective):
-    """The objective of rows in parts.
-
-    Attributes
-    ----------
-    expectation : Expectation
-    count_parts : CountParts
-    total : float
-        The weight of all rows.
-    prior : (parameters,)
-    numbers : (rows,), optional
-        By which the user knows the rows, where they are a sample.
-    """
+    """The objective of rows in parts; of a sample, `numbers` are those by which the user knows the rows."""
 
     expectation: Expectation
     count_parts: CountParts
@@ -139,6 +121,4 @@ class PartedObjective(Objective):
     def counted(self, parameters: Floats) -> ExpectedCounts:
         """Return the expected counts and the log-likelihood of all rows."""
         found = self.count_parts(parameters)
-        if self.numbers is None or found.impossible < 0:
-            return found
-        return found._replace(impossible=int(self.numbers[found.impossible]))
+        return found if self.numbers is None else found.numbered(self.numbers)

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from eigentree.data.streams.row_batches import Batch, Stream
     from eigentree.data.tables.columns import Columns
     from eigentree.data.tables.table import Table
-    from eigentree.inference.queries import Model
     from eigentree.validation import Seed
 
     Form: TypeAlias = Literal["csv", "tsv", "jsonl", "parquet"]
@@ -46,19 +45,12 @@ ROW = "row"
 
 
 class DensityMixin(Parameters, Queries):
-    """Queries of a fitted estimator, which its `model_` answers.
+    """Queries of a fitted estimator, which its model answers.
 
     Methods that end with ``_to`` write the results for a stream into a file. It is written beside its place and put
     there once it is complete: what ends a call early, be it an error in the last row, leaves what was there before.
     Its name shows its format: Parquet, CSV, TSV or JSON lines, compressed or not; "-" is standard output.
     """
-
-    model_: Model
-
-    @property
-    def _model(self) -> Model:
-        self._require_fit()
-        return self.model_
 
     @property
     def graph_(self) -> LatentGraph:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from eigentree.data.tables.columns import Columns
     from eigentree.data.tables.labeled_table import LabeledTable
     from eigentree.graphs.graph import LatentGraph
+    from eigentree.inference.networks.hidden_variables import NetworkModel
 
 __all__ = ["LatentMixin", "checked_init", "encoded"]
 
@@ -38,6 +39,15 @@ class LatentMixin(HiddenQueries, DensityMixin):
     def _tables(self) -> LatentNetwork:
         self._require_fit()
         return self.network_
+
+    @property
+    def model_(self) -> NetworkModel:
+        """The exact model of `network_`, built when it is first needed."""
+        return self._tables.model
+
+    @property
+    def _model(self) -> NetworkModel:
+        return self.model_
 
     @property
     def tables_(self) -> dict[Any, LabeledTable]:

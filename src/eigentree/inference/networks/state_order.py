@@ -46,13 +46,18 @@ TOGETHER = 0.1
 
 def canonical_orders(network: LatentNetwork) -> dict[str, Integers]:
     """Return, for each hidden variable, its states in their canonical order; the module says which that is."""
-    steps = network.graph.derived(_outward)
-    tables = iter(network.clique_marginals([family for _, _, families in steps for family in families]))
+    graph = network.graph
+    steps = graph.derived(_outward)
+    families = [family for _, _, own in steps for family in own]
+    # The table of a variable without parents is its marginal, and needs no inference.
+    roots = graph.directed and all(len(family) == 1 and not graph.parents(family[0]) for family in families)
+    known = network.tables
+    tables = iter([known[name] for (name,) in families] if roots else network.clique_marginals(families))
     orders: dict[str, Integers] = {}
     totals: dict[str, Floats] = {}
     firsts: dict[str, str] = {}
-    for name, beside, families in steps:
-        sizes, *others = [next(tables) for _ in families]
+    for name, beside, own in steps:
+        sizes, *others = [next(tables) for _ in own]
         if beside is None:
             firsts[name] = name
             totals[name] = np.zeros(len(sizes))
