@@ -16,13 +16,7 @@ from eigentree.core.sequences.state_posteriors import (
 )
 from eigentree.graphs.graph import LatentGraph
 from eigentree.inference.networks.network import LatentNetwork
-from eigentree.inference.sequences.sequence_passes import (
-    SequencePass,
-    Symbols,
-    chain_shape,
-    end_to_end,
-    product_chain,
-)
+from eigentree.inference.sequences.sequence_passes import SequencePass, Symbols, flat_links, product_chain
 from eigentree.validation import check_variables
 
 if TYPE_CHECKING:
@@ -95,8 +89,8 @@ class Chain:
         """Return what all loops over sequences read, and space for a message at each step of the longest."""
         symbols = Symbols.of(sequences.codes, self.columns.states)
         space = np.zeros((int(sequences.lengths.max(initial=1)), self.states**self.order))
-        known = symbols.emissions(self.emissions), end_to_end(self.links), chain_shape(self.links)
-        return symbols.steps, sequences.starts, *known, space
+        lines = symbols.emissions(self.emissions)
+        return symbols.steps, sequences.starts, lines, *flat_links(self.links), space
 
     def log_prob(self, sequences: Sequences, threads: int = 1) -> Floats:
         """Return the log probability of each sequence, missing cells marginalised out; -inf if it is impossible."""
@@ -193,7 +187,7 @@ class Chain:
     def drawn(self, starts: Integers, random: np.random.Generator) -> Codes:
         """Return the codes of new sequences, shape (steps, channels)."""
         states = np.zeros(int(starts[-1]), np.int64)
-        sample_steps(starts, end_to_end(self.links), chain_shape(self.links), random.random(len(states)), states)
+        sample_steps(starts, *flat_links(self.links), random.random(len(states)), states)
         codes = np.empty((len(states), len(self.emissions)), self.columns.code_type, order="F")
         for channel, table in enumerate(self.emissions):
             codes[:, channel] = sampled_cells(table, states, random)
