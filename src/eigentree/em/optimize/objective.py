@@ -133,7 +133,7 @@ class Objective(ABC):
         return self.counted(parameters).log_likelihood
 
     def value_and_gradient(self, parameters: Floats) -> tuple[float, Floats]:
-        """Return the objective and its gradient (Fisher's identity), zero for entries that are zero or not learned."""
+        """Return the objective and its gradient (Fisher's identity), zero where an entry is zero or not learned."""
         here = self.evaluated(parameters)
         used = self.layout.learned & (parameters > 0)
         expected = here.update * here.totals
