@@ -13,7 +13,7 @@ from eigentree.counting.count_layout import CountLayout
 from eigentree.counting.statistics import Statistics
 from eigentree.inference.operators.normalised_scoring import floor_of
 from eigentree.planning.view_plan import ViewPlan
-from eigentree.spectral.learn.bonds import scaled_bond, sparse_bond
+from eigentree.spectral.learn.bonds import leaf_bond, sparse_bond
 from eigentree.spectral.learn.moments import CountedTables
 from eigentree.spectral.learn.operator_learning import learn
 from eigentree.spectral.learn.spectral_fit import counted_marginals
@@ -53,7 +53,7 @@ def test_sparse_bonds_are_the_bonds() -> None:
     tables = CountedTables(et.Counts(graph, [("x0", "x1"), ("x0", "x2")]).update(X), 1.0)
     groups = [((0,), (1,)), ((0,), (2,))]
     pairs = [tables.stacked([low + high]).reshape(1, 1, 60, 60) for low, high in groups]
-    whole = scaled_bond(pairs, 3, np.array([[[tables.rows]]]))
+    whole = leaf_bond(pairs, 3, np.array([[[tables.rows]]]))
     found = sparse_bond([tables.sparse_pair(*group) for group in groups], 3, tables.rows)
     assert_allclose(found.sizes[:3], whole.sizes[0, 0, :3], rtol=1e-9)
     assert_allclose(found.projection, whole.projection[0, 0], atol=1e-6)

@@ -18,9 +18,10 @@ import eigentree as et
 from eigentree.data.sequences.sequence_codes import Sequences
 from eigentree.errors import DataError, FileError, ParameterError
 from eigentree.graphs.structure_learning import mixture_of_trees
-from eigentree.markup.charts import Spectrum, learning_charts, spectra_chart
+from eigentree.markup.charts import learning_charts, spectra_chart
 from eigentree.markup.figures import chart_svg
 from eigentree.markup.html import Html, decimals, element, number, percent, table, with_error
+from eigentree.spectral.sequences.window_report import StepBondReport
 from eigentree.viz.reports.evaluation import (
     Baseline,
     CalibrationBin,
@@ -612,7 +613,10 @@ def test_numbers_are_written_as_people_write_them() -> None:
 
 
 def test_pictures_have_names_and_stay_inside() -> None:
-    spectra = [Spectrum("h", (1.0, 0.1, 0.0), 2, 0.05), Spectrum("flat", (1.0,), 1, 0.0)]
+    spectra = [
+        StepBondReport("h", 2, (), (), np.array([1.0, 0.1, 0.0]), 0.05),
+        StepBondReport("flat", 1, (), (), np.ones(1), 0.0),
+    ]
     ahead = [Baseline("a", -1.0, 1.0, 0.1), Baseline("b", -2.0, -2.0, 0.5), Baseline("c", 0.0, math.inf, math.nan)]
     bins = [
         CalibrationBin(0.5, 0.6, 3, 0.55, 0.6, 0.1),

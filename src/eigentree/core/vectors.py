@@ -115,10 +115,16 @@ def load_four(lines: Floats, line: int, start: int) -> Any:
     return lines[line, start : start + FOUR].copy()
 
 
+def load_from(values: Floats, start: int) -> Any:
+    """Return four numbers of a list from a start on."""
+    return values[start : start + FOUR].copy()
+
+
 @_compiles(load, lambda lines, line, start: Vector.register(lines), types.Array, types.Integer, types.Integer)
 @_compiles(
     load_four, lambda lines, line, start: Vector(lines.dtype, FOUR), types.Array, types.Integer, types.Integer
 )
+@_compiles(load_from, lambda values, start: Vector(values.dtype, FOUR), types.Array, types.Integer)
 def _lower_load(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     vector = signature.return_type
     place = _place(context, builder, signature, arguments, vector)
@@ -131,38 +137,18 @@ def store(lines: Floats, line: int, start: int, vector: Any) -> None:
         lines[line, start + k] = vector[k]
 
 
-@_compiles(store, lambda lines, line, start, vector: types.none, types.Array, types.Integer, types.Integer, Vector)
-def _lower_store(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-    vector = signature.args[-1]
-    place = _place(context, builder, signature, arguments[:-1], vector)
-    builder.store(arguments[-1], place, align=vector.number_bytes)
-    return context.get_dummy_value()
-
-
-def load_from(values: Floats, start: int) -> Any:
-    """Return four numbers of a list from a start on."""
-    return values[start : start + FOUR].copy()
-
-
-@_compiles(load_from, lambda values, start: Vector(values.dtype, FOUR), types.Array, types.Integer)
-def _lower_load_from(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-    vector = signature.return_type
-    values = context.make_array(signature.args[0])(context, builder, arguments[0])
-    place = builder.bitcast(builder.gep(values.data, [arguments[1]]), vector.llvm.as_pointer())
-    return builder.load(place, align=vector.number_bytes)
-
-
 def store_at(values: Floats, start: int, vector: Any) -> None:
     """Write a vector into a list from a start on."""
     for k, number in enumerate(vector):
         values[start + k] = number
 
 
+@_compiles(store, lambda lines, line, start, vector: types.none, types.Array, types.Integer, types.Integer, Vector)
 @_compiles(store_at, lambda values, start, vector: types.none, types.Array, types.Integer, Vector)
-def _lower_store_at(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-    values = context.make_array(signature.args[0])(context, builder, arguments[0])
-    place = builder.bitcast(builder.gep(values.data, [arguments[1]]), arguments[2].type.as_pointer())
-    builder.store(arguments[2], place, align=signature.args[2].number_bytes)
+def _lower_store(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    vector = signature.args[-1]
+    place = _place(context, builder, signature, arguments[:-1], vector)
+    builder.store(arguments[-1], place, align=vector.number_bytes)
     return context.get_dummy_value()
 
 
@@ -324,12 +310,14 @@ def _shuffled(builder: Any, first: Any, second: Any, places: Any) -> Any:
 
 
 def _place(context: Any, builder: Any, signature: Any, arguments: Any, vector: Vector) -> Any:
-    """Return where in an array of lines a vector lies."""
-    lines = context.make_array(signature.args[0])(context, builder, arguments[0])
-    width = cgutils.unpack_tuple(builder, lines.shape)[1]
-    line, start = (
-        context.cast(builder, argument, kind, types.intp)
-        for argument, kind in zip(arguments[1:], signature.args[1:3], strict=True)
-    )
-    place = builder.gep(lines.data, [builder.add(builder.mul(line, width), start)])
-    return builder.bitcast(place, vector.llvm.as_pointer())
+    """Return where in a list, or in an array of lines, a vector lies."""
+    values = context.make_array(signature.args[0])(context, builder, arguments[0])
+    place = arguments[-1]
+    if len(arguments) > 2:
+        width = cgutils.unpack_tuple(builder, values.shape)[1]
+        line, start = (
+            context.cast(builder, argument, kind, types.intp)
+            for argument, kind in zip(arguments[1:], signature.args[1:3], strict=True)
+        )
+        place = builder.add(builder.mul(line, width), start)
+    return builder.bitcast(builder.gep(values.data, [place]), vector.llvm.as_pointer())

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from eigentree.core.compiling import thread_count
-from eigentree.core.counting.encoding import largest_codes
 from eigentree.core.counting.group_counting import count_groups, weigh_groups
 from eigentree.counting.additive import Additive, require_added, total_rows
 from eigentree.counting.count_layout import CountLayout
@@ -319,9 +318,7 @@ class Accumulator:
             codes = np.asfortranarray(codes)
         layout = self.layout
         missing = np.zeros(codes.shape[1], np.bool_)
-        largest = np.zeros(codes.shape[1], codes.dtype)
-        if len(codes):
-            largest_codes(codes.T, largest)
+        largest = codes.max(axis=0, initial=0)
         missing[layout.columns] = largest[layout.columns] == layout.states
         if weights is None:
             self._add_ones(codes, missing)

@@ -6,6 +6,7 @@ Two renderers draw them, `eigentree.markup.figures` on pages and `eigentree.viz.
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
@@ -21,6 +22,7 @@ __all__ = [
     "MOST_SPECTRA",
     "XY",
     "Axis",
+    "BondSpectrum",
     "CellGrid",
     "Chart",
     "Curve",
@@ -28,7 +30,6 @@ __all__ = [
     "Line",
     "Mark",
     "NumberTable",
-    "Spectrum",
     "TextBox",
     "counted",
     "learning_charts",
@@ -152,22 +153,31 @@ class Curve(NamedTuple):
     at: XY
 
 
-class Spectrum(NamedTuple):
-    """The singular values of one separator, largest first; the one after the rank, if any, comes last.
+class BondSpectrum(ABC):
+    """The singular values of a bond, largest first (the one after the rank, if any, comes last), and their noise.
 
     `noise` is the largest that pure noise would have, `states` how many joint states the separator has, if known.
     """
 
-    name: str
-    values: tuple[float, ...]
+    singular_values: Floats
     rank: int
     noise: float
-    states: int | None = None
+    states: int | None
+
+    @property
+    @abstractmethod
+    def label(self) -> str:
+        """What figures call the bond."""
+
+    @property
+    @abstractmethod
+    def row(self) -> tuple[str, str]:
+        """What tables call the bond, and its views."""
 
     @property
     def smallest(self) -> float:
-        """The singular value at the rank."""
-        return self.values[self.rank - 1] if self.rank <= len(self.values) else 0.0
+        """The singular value at the rank: what the solve divides by."""
+        return float(self.singular_values[self.rank - 1]) if self.rank <= len(self.singular_values) else 0.0
 
     @property
     def margin(self) -> float:
@@ -176,22 +186,22 @@ class Spectrum(NamedTuple):
 
     @property
     def weak(self) -> bool:
-        """Whether noise reaches it."""
+        """Whether the smallest singular value cannot be distinguished from noise."""
         return self.margin < 1
 
 
-def spectra_chart(spectra: Iterable[Spectrum], most: int = MOST_SPECTRA) -> Chart:
+def spectra_chart(spectra: Iterable[BondSpectrum], most: int = MOST_SPECTRA) -> Chart:
     """Return the singular values of separators, a row for each, those first whose rank is nearest to the noise."""
     ranked = sorted(spectra, key=lambda one: one.margin)
     shown = ranked[:most]
-    largest = max((max(one.values, default=0.0) for one in shown), default=1.0) or 1.0
+    largest = max((float(one.singular_values.max(initial=0.0)) for one in shown), default=1.0) or 1.0
     least = SMALLEST * largest
     marks: list[Mark] = []
     for row, one in enumerate(shown):
         if one.noise > 0:
             bar = ((one.noise, row - 0.32), (one.noise, row + 0.32))
             marks.append(Line(bar, "alert", "" if row else "noise", width=2.2, key=f"noise {row}"))
-        for place, value in enumerate(one.values):
+        for place, value in enumerate(one.singular_values.tolist()):
             kept, small = place < one.rank, value < least
             at = ((max(value, least), float(row)),)
             marks.append(Dots(at, filled=kept, marker="<" if small else "o", key=f"value {row} {place}"))
@@ -199,14 +209,14 @@ def spectra_chart(spectra: Iterable[Spectrum], most: int = MOST_SPECTRA) -> Char
     weak = sum(one.weak for one in ranked)
     rest = left_out(len(shown), len(ranked), "separator", "nearest to the noise")
     rows = [
-        (one.name, one.rank, "–" if one.states is None else one.states, number(one.smallest), number(one.noise))
+        (one.label, one.rank, "–" if one.states is None else one.states, number(one.smallest), number(one.noise))
         for one in ranked
     ]
     header = ("separator", "rank", "states", "value at the rank", "noise")
     return Chart(
         title=f"{counted(len(ranked), 'separator')}, {weak or 'none'} with a rank that noise could explain",
         description="; ".join(
-            f"{one.name}: rank {one.rank}, {number(one.smallest)} where noise reaches {number(one.noise)}"
+            f"{one.label}: rank {one.rank}, {number(one.smallest)} where noise reaches {number(one.noise)}"
             for one in shown
         ),
         x=Axis(
@@ -223,8 +233,8 @@ def spectra_chart(spectra: Iterable[Spectrum], most: int = MOST_SPECTRA) -> Char
     )
 
 
-def _with_rank(one: Spectrum) -> str:
-    return f"{shown_name(one.name)}: rank {one.rank}" + ("" if one.states is None else f" of {one.states}")
+def _with_rank(one: BondSpectrum) -> str:
+    return f"{shown_name(one.label)}: rank {one.rank}" + ("" if one.states is None else f" of {one.states}")
 
 
 def learning_charts(history: Sequence[float], validation: Sequence[float], unit: str, step: str) -> list[Chart]:

@@ -11,7 +11,6 @@ from eigentree.markup.charts import (
     CellGrid,
     Dots,
     Line,
-    Spectrum,
     learning_charts,
     spectra_chart,
 )
@@ -21,11 +20,10 @@ from eigentree.markup.style import state_colours
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from eigentree.markup.charts import XY, Chart, Curve, NumberTable, TextBox
+    from eigentree.markup.charts import XY, BondSpectrum, Chart, Curve, NumberTable, TextBox
 
 __all__ = [
     "FONT",
-    "Spectrum",
     "chart_figure",
     "chart_svg",
     "diagram_svg",
@@ -73,7 +71,7 @@ def chart_figure(caption: object, *charts: Chart) -> Html:
     return figure(caption, *pictures, numbers=[chart.numbers for chart in charts])
 
 
-def spectra_figure(spectra: Sequence[Spectrum]) -> Html:
+def spectra_figure(spectra: Sequence[BondSpectrum]) -> Html:
     """Return the spectra of separators, those nearest to the noise first."""
     caption = (
         "Singular values of each separator, on a logarithmic scale: filled dots were kept, a ring is the first "

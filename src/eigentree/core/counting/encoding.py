@@ -8,7 +8,7 @@ import numpy as np
 
 from eigentree.core.compiling import compiled
 
-__all__ = ["copy_codes", "encode_column", "encode_rows", "hash_rows", "largest_codes"]
+__all__ = ["copy_codes", "encode_column", "encode_rows", "hash_rows"]
 
 
 @compiled
@@ -32,16 +32,9 @@ def encode_column(cells: Any, states: int, codes: Any) -> int:
 def encode_rows(cells: Any, start: int, states: Any, codes: Any, wrong: Any) -> None:
     """Write the codes of some rows, and for each column whether a cell is neither a code nor -1.
 
-    Parameters
-    ----------
-    cells : (rows, columns)
-        Of whole numbers, one row after the other.
-    start : int
-        The first row.
-    states, wrong : (columns,)
-        The loop is fastest where states are of the type of the cells.
-    codes : (columns, rows)
-        They are transposed by the tile, so that both sides are read and written line by line of the cache.
+    `cells` (rows, columns): of whole numbers, one row after the other; `start`: the first row; `states`, `wrong`
+    (columns,): the loop is fastest where states are of the type of the cells; `codes` (columns, rows): they are
+    transposed by the tile, so that both sides are read and written line by line of the cache.
     """
     columns, tile_rows = codes.shape[0], 64
     tile = np.zeros((tile_rows, columns), codes.dtype)
@@ -72,16 +65,6 @@ def copy_codes(cells: Any, start: int, codes: Any, largest: Any) -> None:
         for r in range(codes.shape[1]):
             codes[j, r] = column[r]
             high = max(high, column[r])
-        largest[j] = high
-
-
-@compiled
-def largest_codes(codes: Any, largest: Any) -> None:
-    """Write the largest code of each column; codes are (columns, rows)."""
-    for j in range(codes.shape[0]):
-        high = codes[j, 0]
-        for r in range(codes.shape[1]):
-            high = max(high, codes[j, r])
         largest[j] = high
 
 

@@ -181,11 +181,8 @@ def weigh_groups(
 def _take_features(lines: Any, here: int, features: Any, done: int, states: int, widths: int, rest: int) -> None:
     """Write one line of cells to the other, with one axis turned from states to features.
 
-    Parameters
-    ----------
-    features : (at least states, at least widths)
-    done, rest : int
-        How many cells there are over the axes before this one, and after it.
+    `features` (at least states, at least widths); `done`, `rest`: how many cells there are over the axes before
+    this one, and after it.
     """
     there = 1 - here
     for before in range(done):
@@ -207,17 +204,9 @@ def _take_features(lines: Any, here: int, features: Any, done: int, states: int,
 def feature_sums(dense: Any, start: Any, states: Any, widths: Any, whole: Any, matrices: Any, sums: Any) -> None:
     """Write the sum over the cells of each table of count times product of features.
 
-    Parameters
-    ----------
-    dense : (cells,)
-        Tables of the same shape, each from its `start` on.
-    states, widths : (axes,)
-        States and features of each axis.
-    whole : (axes,)
-        Axes whose features are their states.
-    matrices : (tables, axes, at least states, at least widths)
-        The features of all other axes.
-    sums : (tables, product of widths)
+    `dense` (cells,): tables of the same shape, each from its `start` on; `states`, `widths` (axes,): states and
+    features of each axis; `whole` (axes,): axes whose features are their states; `matrices` (tables, axes, at least
+    states, at least widths): the features of all other axes; `sums` (tables, product of widths).
     """
     cells = 1
     for axis in range(len(states)):
@@ -242,14 +231,6 @@ def feature_sums(dense: Any, start: Any, states: Any, widths: Any, whole: Any, m
             sums[table, cell] = lines[here, cell]
 
 
-@helper
-def _weigh_pair(first: Any, second: Any, weights: Any, states: Any, scratch: Any) -> None:
-    """Add the weights of rows to the joint table of two columns, which has a row and a column for missing cells."""
-    width = states[1] + 1
-    for r in range(first.shape[0]):
-        scratch[first[r] * width + second[r]] += weights[r]
-
-
 @compiled
 def count_pairs(codes: Any, weights: Any, wide: Any, states: Any, start: Any, kept: Any, matrix: Any) -> None:
     """Add the weights of the rows to the table of each pair of columns of which at least one is wide.
@@ -267,21 +248,21 @@ def count_pairs(codes: Any, weights: Any, wide: Any, states: Any, start: Any, ke
     """
     rows = codes.shape[1]
     scratch = np.zeros(max(rows, 1), weights.dtype)
-    sizes = np.zeros(2, np.int64)
     for i in range(codes.shape[0]):
         first = codes[i]
         for j in range(i, codes.shape[0]):
             if not wide[i] and not wide[j]:
                 continue
             second = codes[j]
-            sizes[0], sizes[1] = states[i], states[j]
-            cells = (sizes[0] + 1) * (sizes[1] + 1)
+            width = states[j] + 1
+            cells = (states[i] + 1) * width
             if cells <= rows:
                 # Without a branch on which codes are counted, which processors predict wrong.
-                _weigh_pair(first, second, weights, sizes, scratch)
+                for r in range(rows):
+                    scratch[first[r] * width + second[r]] += weights[r]
                 for a in range(kept[i]):
                     for b in range(kept[j]):
-                        matrix[start[i] + a, start[j] + b] += scratch[a * (sizes[1] + 1) + b]
+                        matrix[start[i] + a, start[j] + b] += scratch[a * width + b]
                 for cell in range(cells):
                     scratch[cell] = 0
             else:
@@ -307,14 +288,8 @@ def add_common_bits(planes: Any, places: Any, matrix: Any) -> None:
 
     Rows as bits, 64 to a word: how many have two states at once is counted without reading any single row.
 
-    Parameters
-    ----------
-    planes : (planes, words)
-        Of 64 bits each.
-    places : (planes,)
-        Where they stand in the matrix; they rise.
-    matrix : (at least planes, at least planes)
-        The diagonal gets how many bits a plane has at all.
+    `planes` (planes, words): of 64 bits each; `places` (planes,): where they stand in the matrix; they rise;
+    `matrix` (at least planes, at least planes): the diagonal gets how many bits a plane has at all.
     """
     count, words = planes.shape
     # Some planes stay in the second cache while each of the others passes once, by way of the first.

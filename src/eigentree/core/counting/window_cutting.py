@@ -80,15 +80,9 @@ def cut_windows(
 def hash_pieces(codes: Any, starts: Any, length: int, context: int, reach: int, hashes: Any, places: Any) -> None:
     """Write a 64-bit hash of each piece of each sequence, and where it is.
 
-    Parameters
-    ----------
-    codes : (channels, steps)
-    starts : (sequences + 1,)
-    length, context, reach : int
-        How many steps a piece has, and how many before and after it belong to it.
-    hashes : (pieces,)
-    places : (pieces, 2)
-        The sequence, and the step of it that a piece begins with.
+    `codes` (channels, steps); `starts` (sequences + 1,); `length`, `context`, `reach`: how many steps a piece has,
+    and how many before and after it belong to it; `hashes` (pieces,); `places` (pieces, 2): the sequence, and the
+    step of it that a piece begins with.
     """
     k = 0
     for sequence in range(starts.shape[0] - 1):

@@ -35,7 +35,7 @@ from eigentree.core.sequences.forward_backward_lanes import (
 )
 from eigentree.core.vectors import LANES, load_from, nothing, product, smallest, spread, store_at, sum_of
 
-__all__ = ["STRETCH", "expected_pieces", "expected_sequences", "log_prob_sequences"]
+__all__ = ["STRETCH", "TINY", "expected_pieces", "expected_sequences", "log_prob_sequences"]
 
 STRETCH = 16
 """Steps whose uses of a link are added up in registers."""

@@ -186,11 +186,9 @@ def _cell(
 ) -> float:
     """Return a cell's probability given those before it, after writing its effect on those after it.
 
-    Parameters
-    ----------
-    effect : (rows, 4)
-        How much of the message behind the cell is that of its states, and how much that of a missing one; the
-        share of marginals in place of what is negative; 1 where the cell's own probability was not positive.
+    `effect` (rows, 4): how much of the message behind the cell is that of its states, and how much that of a
+    missing one; the share of marginals in place of what is negative; 1 where the cell's own probability was not
+    positive.
     """
     positive = _tabulate(steps, channel, messages, at, table)
     usable = positive > 0.0 and positive < math.inf

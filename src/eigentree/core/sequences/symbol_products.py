@@ -16,13 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from eigentree.core.compiling import compiled, helper, inlined
+from eigentree.core.compiling import compiled, inlined
+from eigentree.core.sequences.forward_backward import TINY
 from eigentree.core.vectors import LANES, add_product, load, nothing, spread, store_at, sum_of
 
 __all__ = ["through_words"]
-
-TINY = 2.0**-200
-"""Messages that add up to less are multiplied by a power of two."""
 
 
 @inlined
@@ -47,7 +45,7 @@ def _onward(buffer: Any, here: int, there: int, matrices: Any, number: int) -> N
         store_at(buffer, there + v, sum_of(one, two))
 
 
-@helper
+@inlined
 def _scale(buffer: Any, first: int, count: int) -> float:
     """Take a message that has become small to a total of 1/2 … 1; return how often it was halved."""
     total = 0.0
@@ -60,14 +58,6 @@ def _scale(buffer: Any, first: int, count: int) -> float:
     for z in range(first, first + count):
         buffer[z] *= factor
     return float(exponent)
-
-
-@inlined
-def _is_small(buffer: Any, first: int, count: int) -> bool:
-    total = 0.0
-    for z in range(first, first + count):
-        total += buffer[z]
-    return total < TINY
 
 
 @compiled
@@ -96,8 +86,7 @@ def through_words(
         before[0, z] = buffer[z]
     for t in range(bounds[0], bounds[1]):
         _onward(buffer, here, there, single, _word(symbols, t, 1, count))
-        if _is_small(buffer, there, padded):
-            halved += _scale(buffer, there, padded)
+        halved += _scale(buffer, there, padded)
         here, there = there, here
     from_here, to_there = 0, padded
     for piece in range(1, pieces):
@@ -112,11 +101,9 @@ def through_words(
             if len(after) > 0:
                 number = _word(symbols, bounds[mirrored + 1] - step - length, length, count)
                 _onward(buffer, back + from_here, back + to_there, turned, number)
-                if _is_small(buffer, back + to_there, padded):
-                    _scale(buffer, back + to_there, padded)
+                _scale(buffer, back + to_there, padded)
                 from_here, to_there = to_there, from_here
-            if _is_small(buffer, there, padded):
-                halved += _scale(buffer, there, padded)
+            halved += _scale(buffer, there, padded)
             here, there = there, here
     for z in range(padded):
         buffer[z] = buffer[here + z]

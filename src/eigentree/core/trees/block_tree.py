@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
+from eigentree.core.trees.flat_tree import record
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -13,30 +13,9 @@ if TYPE_CHECKING:
 
 __all__ = ["EDGE", "NODE", "SECTION", "BlockTree", "Buffers"]
 
-NODE = np.dtype(
-    [
-        ("bond", np.int64),
-        ("leaf", np.int64),
-        ("value", np.int64),
-        ("sums", np.int64),
-        ("apart", np.int64),
-        ("message", np.int64),
-        ("outside", np.int64),
-        ("factor", np.int64),
-        ("product", np.int64),
-        ("terms", np.int64),
-        ("before", np.int64),
-        ("down", np.int64),
-        ("first_edge", np.int64),
-        ("first_leaf", np.int64),
-        ("last_edge", np.int64),
-        ("blocks", np.int64),
-        ("rows", np.int64),
-        ("columns", np.int64),
-        ("row", np.int64),
-        ("column", np.int64),
-    ],
-    align=True,
+NODE = record(
+    "bond leaf value sums apart message outside factor product terms before down first_edge first_leaf last_edge "
+    "blocks rows columns row column"
 )
 """A node of a `BlockTree`. Its fields are:
 
@@ -71,26 +50,11 @@ row, column
     product of each column.
 """
 
-EDGE = np.dtype([("child", np.int64), ("pick", np.int64)], align=True)
+EDGE = record("child pick")
 """An edge of a `BlockTree` from a node to a child: the child, and where in `places` the edge's picks start. These
 are the index on the child's bond of each product, and then all products in the order of that index."""
 
-SECTION = np.dtype(
-    [
-        ("first", np.int64),
-        ("end", np.int64),
-        ("lines", np.int64),
-        ("leaves", np.int64),
-        ("codes", np.int64),
-        ("rows", np.int64),
-        ("start", np.int64),
-        ("stop", np.int64),
-        ("table", np.int64),
-        ("above", np.int64),
-        ("kind", np.int64),
-    ],
-    align=True,
-)
+SECTION = record("first end lines leaves codes rows start stop table above kind")
 """A section of a `BlockTree`: a part of the tree with rows of its own. Its fields are:
 
 first, end

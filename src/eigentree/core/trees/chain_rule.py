@@ -104,11 +104,7 @@ class ChainRuleSpace(NamedTuple):
 def constants(plan: ChainRulePlan, values: Any, found: Any) -> None:
     """Write the messages over every edge, both ways, when all cells are missing.
 
-    Parameters
-    ----------
-    values : (values,)
-    found : (1 + constants,)
-        The first is 1.
+    `values` (values,); `found` (1 + constants,): the first is 1.
     """
     found[0] = 1.0
     for m in range(plan.constants.shape[0]):

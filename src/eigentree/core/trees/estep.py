@@ -28,7 +28,7 @@ import numpy as np
 from eigentree.core.compiling import compiled, helper, inlined
 from eigentree.core.trees.leaves import count_codes, count_products, look_up, multiply_by_leaf
 from eigentree.core.trees.matrix_tiles import MANY, TILE_VECTORS, dot_tiles, mix_tiles, squares_down, squares_up
-from eigentree.core.trees.message_passing import HUGE, TINY
+from eigentree.core.trees.message_passing import HUGE, TINY, multiply, scale
 from eigentree.core.vectors import lanes
 
 if TYPE_CHECKING:
@@ -56,19 +56,6 @@ LOG_2 = math.log(2.0)
 
 
 @inlined
-def _multiply(lines: Any, out: int, a: int, b: int, count: int) -> None:
-    for r in range(count):
-        lines[out, r] = lines[a, r] * lines[b, r]
-
-
-@inlined
-def _scale(lines: Any, out: int, a: int, count: int) -> None:
-    # As a product with itself, the loop would be held unsafe to vectorise.
-    for r in range(count):
-        lines[out, r] *= lines[a, r]
-
-
-@inlined
 def _add_product(lines: Any, out: int, a: int, b: int, count: int) -> None:
     for r in range(count):
         lines[out, r] += lines[a, r] * lines[b, r]
@@ -93,10 +80,10 @@ def _join(node: Any, tree: BlockTree, count: int, lines: Any) -> None:
             continue
         if not nothing:
             for t in range(node.terms):
-                _scale(lines, product + t, leaf.message + places[pick + t], count)
+                scale(lines, product + t, leaf.message + places[pick + t], count)
         elif leaf.message != product:
             for t in range(node.terms):
-                _multiply(lines, product + t, leaf.message + places[pick + t], tree.ones, count)
+                multiply(lines, product + t, leaf.message + places[pick + t], tree.ones, count)
         nothing = False
     for k in range(first, first_leaf):
         child, pick = nodes[edges[k].child], edges[k].pick
@@ -105,12 +92,12 @@ def _join(node: Any, tree: BlockTree, count: int, lines: Any) -> None:
         for t in range(node.terms):
             before = child.before + t if child.before >= 0 else tree.ones
             if child.message != product:
-                _multiply(lines, product + t, before, child.message + places[pick + t], count)
+                multiply(lines, product + t, before, child.message + places[pick + t], count)
             elif child.before >= 0:
-                _scale(lines, product + t, before, count)
+                scale(lines, product + t, before, count)
     if nothing and first < node.last_edge:
         for t in range(node.terms):
-            _multiply(lines, product + t, tree.ones, tree.ones, count)
+            multiply(lines, product + t, tree.ones, tree.ones, count)
 
 
 @helper
@@ -123,7 +110,7 @@ def _share_with_leaf(node: Any, bond: int, pick: int, places: Any, count: int, l
         t = places[place]
         start = 1
         if each == 1:
-            _multiply(lines, p, down + t, product + t, count)
+            multiply(lines, p, down + t, product + t, count)
         else:
             u = places[place + 1]
             _multiply_pair(lines, p, down + t, product + t, down + u, product + u, count)
@@ -170,15 +157,15 @@ def _share_with_inner(node: Any, tree: BlockTree, count: int, lines: Any) -> Non
                 t = places[place + k]
                 before = child.before + t if child.before >= 0 else tree.ones
                 if down != tree.down:
-                    _scale(lines, p, before, count)
+                    scale(lines, p, before, count)
                 elif k == 0:
-                    _multiply(lines, p, down + t, before, count)
+                    multiply(lines, p, down + t, before, count)
                 else:
                     _add_product(lines, p, down + t, before, count)
             place += each
         if edge > node.first_edge:
             for t in range(node.terms):
-                _scale(lines, down + t, child.message + places[pick + t], count)
+                scale(lines, down + t, child.message + places[pick + t], count)
 
 
 @helper
@@ -206,7 +193,7 @@ def _to_range(node: Any, count: int, lines: Any, exponent: Any) -> None:
             lines[factor, r] = math.ldexp(1.0, -shift)
             exponent[r] += shift
     for line in range(message, message + bond):
-        _scale(lines, line, factor, count)
+        scale(lines, line, factor, count)
 
 
 @helper

@@ -9,27 +9,20 @@ import numpy as np
 if TYPE_CHECKING:
     from eigentree.arrays import Floats, Integers
 
-__all__ = ["NODE", "OWN_COLUMN", "FlatTree", "Workspace"]
+__all__ = ["NODE", "OWN_COLUMN", "FlatTree", "Workspace", "record"]
 
-NODE = np.dtype(
-    [
-        ("bond", np.int64),
-        ("line", np.int64),
-        ("reach", np.float64),
-        ("first_child", np.int64),
-        ("stop_child", np.int64),
-        ("first_entry", np.int64),
-        ("stop_entry", np.int64),
-        ("first_value", np.int64),
-        ("width", np.int64),
-        ("first_column", np.int64),
-        ("stop_column", np.int64),
-    ],
-    align=True,
+
+def record(fields: str) -> np.dtype[Any]:
+    """Return the type of a record of whole numbers, but for its reach."""
+    return np.dtype([(each, np.float64 if each == "reach" else np.int64) for each in fields.split()], align=True)
+
+
+NODE = record(
+    "bond line reach first_child stop_child first_entry stop_entry first_value width first_column stop_column"
 )
 """The record of a node of a `FlatTree`."""
 
-OWN_COLUMN = np.dtype([("column", np.int64), ("stride", np.int64), ("states", np.int64)], align=True)
+OWN_COLUMN = record("column stride states")
 """The record of a column that a node of a `FlatTree` holds."""
 
 

@@ -19,7 +19,7 @@ from eigentree.core.trees.categorical_sampling import pick
 if TYPE_CHECKING:
     from eigentree.core.trees.flat_tree import FlatTree, Workspace
 
-__all__ = ["HUGE", "LOWEST", "TINY", "careful_upward", "downward", "draw", "upward"]
+__all__ = ["HUGE", "LOWEST", "TINY", "careful_upward", "downward", "draw", "multiply", "scale", "upward"]
 
 NONE = np.int64(-1)
 """No line, or no child. Not a literal, for each of which numba would compile helpers anew."""
@@ -65,13 +65,15 @@ def _add_entry(values: Any, first: int, width: int, joint: Any, count: int, line
 
 
 @inlined
-def _multiply(lines: Any, out: int, a: int, b: int, count: int) -> None:
+def multiply(lines: Any, out: int, a: int, b: int, count: int) -> None:
+    """Write the product of two lines."""
     for r in range(count):
         lines[out, r] = lines[a, r] * lines[b, r]
 
 
 @inlined
-def _scale(lines: Any, out: int, by: int, count: int) -> None:
+def scale(lines: Any, out: int, by: int, count: int) -> None:
+    """Multiply a line by another: as a product with itself, the loop would be held unsafe to vectorise."""
     for r in range(count):
         lines[out, r] *= lines[by, r]
 
@@ -89,9 +91,9 @@ def _product(tree: FlatTree, node: Any, e: int, above: int, without: int, count:
             if product == NONE:
                 product = message
             elif product == space.spare:
-                _scale(space.lines, space.spare, message, count)
+                scale(space.lines, space.spare, message, count)
             else:
-                _multiply(space.lines, space.spare, product, message, count)
+                multiply(space.lines, space.spare, product, message, count)
                 product = space.spare
     return product
 
@@ -156,19 +158,6 @@ def _send_up(tree: FlatTree, node: Any, count: int, space: Workspace) -> int:
 
 
 @helper
-def _least(node: Any, count: int, lines: Any) -> float:
-    """Return the log2 of the smallest non-zero entry of a node's message in any row, or 0 if it is larger."""
-    least = 1.0
-    for line in range(node.line, node.line + node.bond):
-        for r in range(count):
-            size = abs(lines[line, r])
-            if size > 0.0:
-                least = min(least, size)
-    low: float = np.log2(least)
-    return low
-
-
-@helper
 def _lowest(tree: FlatTree, node: Any, count: int, space: Workspace) -> float:
     """Return a bound on the log2 of the smallest product at a node: from what is known, or else as measured."""
     lowest: float = node.reach
@@ -178,7 +167,13 @@ def _lowest(tree: FlatTree, node: Any, count: int, space: Workspace) -> float:
         lowest = node.reach
         for k in range(node.first_child, node.stop_child):
             child = tree.child[k]
-            space.low[child] = _least(tree.nodes[child], count, space.lines)
+            first, least = tree.nodes[child].line, 1.0
+            for line in range(first, first + tree.nodes[child].bond):
+                for r in range(count):
+                    size = abs(space.lines[line, r])
+                    if size > 0.0:
+                        least = min(least, size)
+            space.low[child] = np.log2(least)
             lowest += space.low[child]
     return lowest
 
@@ -208,17 +203,8 @@ def upward(
     that matters only where a message from elsewhere reverses their order. A bound on the smallest entry shows
     where anything can be lost at all, which is seldom: then `careful_upward` takes over.
 
-    Parameters
-    ----------
-    codes : (columns, rows)
-    start, stop : int
-        Which rows to pass through the tree.
-    log_size, sign : (rows,)
-
-    Returns
-    -------
-    row, node : int
-        The first row of the block, and the node, where something can be lost; or `stop` and -1.
+    `codes` (columns, rows); `start`, `stop`: which rows to pass through the tree; `log_size`, `sign` (rows,).
+    Returned is the first row of the block, and the node, where something can be lost; or `stop` and -1.
     """
     block = space.lines.shape[1]
     for begin in range(start, stop, block):
@@ -296,12 +282,7 @@ def careful_upward(
 
     Only the nodes that can lose anything, and those above them, are bounded row by row.
 
-    Parameters
-    ----------
-    first : int
-        The node where `upward` stopped.
-    unsure : (rows,)
-        All else is as for `upward`.
+    `first`: the node where `upward` stopped; `unsure` (rows,): all else is as for `upward`.
     """
     count = stop - start
     before = np.empty(count, np.int64)
@@ -371,15 +352,9 @@ def _write_tables(
 def downward(tree: FlatTree, codes: Any, start: int, stop: int, space: Workspace, offset: Any, tables: Any) -> None:
     """Write P(column = v, the other cells of the row), up to a factor per row, for the wanted columns.
 
-    Parameters
-    ----------
-    codes : (columns, rows)
-    start, stop : int
-        The block of rows that `upward` has last passed, all messages kept.
-    offset : (columns,)
-        Where the column's states start in a row of `tables`, or -1 if it is not wanted.
-    tables : (rows, states of the wanted columns)
-        Of zeros.
+    `codes` (columns, rows); `start`, `stop`: the block of rows that `upward` has last passed, all messages kept;
+    `offset` (columns,): where the column's states start in a row of `tables`, or -1 if it is not wanted; `tables`
+    (rows, states of the wanted columns): of zeros.
     """
     count = stop - start
     for r in range(count):
@@ -457,17 +432,9 @@ def draw(
     samples the node's own cells; leaving it (``-i - 1``) sends its message up, now with these cells known.
     Where no state has a positive probability, the cell stays missing; so do those of rows that underflow spoiled.
 
-    Parameters
-    ----------
-    tour : (steps, 3)
-        Node, parent, and which child of the parent the node is.
-    codes : (columns, rows)
-    start, stop : int
-        The block of rows that `upward` has last passed, all messages kept.
-    uniform : (rows, columns)
-    table : (most states of a column, block)
-    unsure : (rows,)
-        The rows to leave as they are.
+    `tour` (steps, 3): node, parent, and which child of the parent the node is; `codes` (columns, rows); `start`,
+    `stop`: the block of rows that `upward` has last passed, all messages kept; `uniform` (rows, columns); `table`
+    (most states of a column, block); `unsure` (rows,): the rows to leave as they are.
     """
     count = stop - start
     absent = np.empty(count, np.int64)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from eigentree.core.compiling import compiled, helper, inlined
+from eigentree.core.trees.flat_tree import record
 from eigentree.core.trees.message_passing import HUGE, LOWEST, TINY
 from eigentree.core.vectors import add_product, largest, load_from, nothing, repeated, spread, store_at
 
@@ -23,20 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["NARROW", "NarrowSpace", "NarrowTree", "narrow_upward"]
 
-NARROW = np.dtype(
-    [
-        ("slot", np.int64),
-        ("reach", np.float64),
-        ("first_child", np.int64),
-        ("stop_child", np.int64),
-        ("first_choice", np.int64),
-        ("stop_choice", np.int64),
-        ("first_value", np.int64),
-        ("first_column", np.int64),
-        ("stop_column", np.int64),
-    ],
-    align=True,
-)
+NARROW = record("slot reach first_child stop_child first_choice stop_choice first_value first_column stop_column")
 """The record of a node of a `NarrowTree`."""
 
 
@@ -250,19 +238,9 @@ def narrow_upward(
 ) -> int:
     """Write the log absolute probability of each row and its sign (Eq. 13), until underflow could change one.
 
-    Parameters
-    ----------
-    width : int
-        Numbers of a message with its padding: 4 or 8.
-    codes : (columns, rows)
-    start, stop : int
-        Which rows to pass through the tree.
-    log_size, sign : (rows,)
-
-    Returns
-    -------
-    int
-        The first row of the block in which something can be lost, which is `upward`'s; or `stop`.
+    `width`: numbers of a message with its padding: 4 or 8; `codes` (columns, rows); `start`, `stop`: which rows to
+    pass through the tree; `log_size`, `sign` (rows,). Returned is the first row of the block in which something can
+    be lost, which is `upward`'s; or `stop`.
     """
     block = space.place.shape[0]
     size = block * width

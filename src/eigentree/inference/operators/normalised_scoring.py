@@ -63,7 +63,7 @@ class ChainRuleNode(NamedTuple):
 
 
 class ChainRuleScores(NamedTuple):
-    """Scores of rows.
+    """Scores of rows, or of sequences.
 
     Attributes
     ----------
@@ -72,11 +72,20 @@ class ChainRuleScores(NamedTuple):
         The share of marginals in place of what was negative, summed over cells.
     refused : (rows,)
         Cells whose own probability was not positive.
+    each : (steps,)
+        The log probability of each step given those before it; empty unless wanted, as all that follows.
+    messages : (steps, rank)
+        The message before each step.
+    last : (sequences, rank)
+        The message behind the last step of each sequence.
     """
 
     log_prob: Floats
     clipped: Floats
     refused: Floats
+    each: Floats = np.zeros(0)
+    messages: Floats = np.zeros((0, 0))
+    last: Floats = np.zeros((0, 0))
 
 
 def floor_of(share: float, marginals: Sequence[Floats]) -> Floor:

@@ -198,12 +198,7 @@ def upward_pass(flat: FlatTree, codes: Codes, narrow: Narrow | None = None) -> t
 class _RowPass:
     """Rows of codes that pass through a flat tree, with what the compiled passes write.
 
-    Attributes
-    ----------
-    cells : (columns, rows)
-        The codes as the kernels read them: so laid out, one row and many are arrays of the same type to numba.
-    log_size, sign, unsure : (rows,)
-        What the pass up finds, and where underflow may have changed it.
+    Codes lie as (columns, rows), so that one row and many are arrays of the same type to numba.
     """
 
     def __init__(self, flat: FlatTree, codes: Codes, down: bool) -> None:

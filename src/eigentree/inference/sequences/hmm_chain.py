@@ -16,7 +16,7 @@ from eigentree.core.sequences.state_posteriors import (
 )
 from eigentree.graphs.graph import LatentGraph
 from eigentree.inference.networks.network import LatentNetwork
-from eigentree.inference.sequences.sequence_passes import SequencePass, Symbols, product_chain
+from eigentree.inference.sequences.sequence_passes import SequencePass, Symbols, flat_links, product_chain
 from eigentree.validation import check_variables
 
 if TYPE_CHECKING:
@@ -85,20 +85,12 @@ class Chain:
         """How many earlier states a state depends on."""
         return len(self.links) - 1
 
-    @property
-    def _shape(self) -> tuple[int, int, int]:
-        return self.states, self.order, self.states**self.order
-
-    @property
-    def _flat(self) -> Floats:
-        return np.concatenate([table.ravel() for table in self.links])
-
     def _known(self, sequences: Sequences) -> tuple[Any, ...]:
         """Return what all loops over sequences read, and space for a message at each step of the longest."""
         symbols = Symbols.of(sequences.codes, self.columns.states)
-        space = np.zeros((int(sequences.lengths.max(initial=1)), self._shape[2]))
+        space = np.zeros((int(sequences.lengths.max(initial=1)), self.states**self.order))
         lines = symbols.emissions(self.emissions)
-        return symbols.steps, sequences.starts, lines, self._flat, self._shape, space
+        return symbols.steps, sequences.starts, lines, *flat_links(self.links), space
 
     def log_prob(self, sequences: Sequences, threads: int = 1) -> Floats:
         """Return the log probability of each sequence, missing cells marginalised out; -inf if it is impossible."""
@@ -109,14 +101,14 @@ class Chain:
     def filtered(self, sequences: Sequences) -> tuple[Floats, Floats]:
         """Return P(state | steps so far), shape (steps, states), and the message at the end of each sequence."""
         out = np.zeros((sequences.steps, self.states))
-        ends = np.zeros((sequences.count, self._shape[2]))
+        ends = np.zeros((sequences.count, self.states**self.order))
         filter_steps(*self._known(sequences), out, ends)
         return out, ends
 
     def smoothed(self, sequences: Sequences) -> Floats:
         """Return P(state | all steps of its sequence), shape (steps, states); zeros where that is impossible."""
         out = np.zeros((sequences.steps, self.states))
-        smooth_steps(*self._known(sequences), np.zeros((2, self._shape[2])), out)
+        smooth_steps(*self._known(sequences), np.zeros((2, self.states**self.order)), out)
         return out
 
     def decoded(self, sequences: Sequences) -> tuple[Integers, Floats]:
@@ -134,16 +126,18 @@ class Chain:
 
     def shares(self, length: int) -> Floats:
         """Return how often each state is expected, as a share of so many steps from the beginning of a sequence."""
-        messages, total = np.ones(1), np.zeros(self.states)
+        messages, total = np.ones((1, 1)), np.zeros(self.states)
         for step in range(length):
-            link = self.links[min(step, self.order)].reshape(-1, self.states)
-            longer = messages[:, None] * link
-            total += longer.sum(axis=0)
-            # As many states are kept as the next one depends on.
-            messages = (
-                longer.reshape(-1, self.states**self.order).sum(axis=0) if step >= self.order else longer.ravel()
-            )
+            messages = self._ahead(messages, step)
+            total += messages.reshape(-1, self.states).sum(axis=0)
         return total / length
+
+    def _ahead(self, messages: Floats, earlier: int) -> Floats:
+        """Return messages after one more step, given how many steps were before them."""
+        longer = messages[:, :, None] * self.links[min(earlier, self.order)].reshape(-1, self.states)
+        # The oldest state of a full message is dropped.
+        dropped = self.states if earlier >= self.order else 1
+        return np.asarray(longer.reshape(len(messages), dropped, -1).sum(axis=1))
 
     def ahead(self, sequences: Sequences, steps: int) -> list[Floats]:
         """Return P(cell so many steps after the end | sequence) of each channel, shape (sequences, states).
@@ -157,12 +151,8 @@ class Chain:
             own = np.flatnonzero(known == earlier)
             size = self.states**earlier
             messages = ends[own, :size] if earlier else np.ones((len(own), 1))
-            for _ in range(steps):
-                link = self.links[min(earlier, self.order)].reshape(-1, self.states)
-                longer = (messages[:, :, None] * link).reshape(len(own), -1)
-                if earlier >= self.order:
-                    longer = longer.reshape(len(own), self.states, -1).sum(axis=1)
-                messages, earlier = longer, min(earlier + 1, self.order)
+            for step in range(steps):
+                messages = self._ahead(messages, earlier + step)
             state[own] = messages.reshape(len(own), -1, self.states).sum(axis=1)
         return [state @ table for table in self.emissions]
 
@@ -197,7 +187,7 @@ class Chain:
     def drawn(self, starts: Integers, random: np.random.Generator) -> Codes:
         """Return the codes of new sequences, shape (steps, channels)."""
         states = np.zeros(int(starts[-1]), np.int64)
-        sample_steps(starts, self._flat, self._shape, random.random(len(states)), states)
+        sample_steps(starts, *flat_links(self.links), random.random(len(states)), states)
         codes = np.empty((len(states), len(self.emissions)), self.columns.code_type, order="F")
         for channel, table in enumerate(self.emissions):
             codes[:, channel] = sampled_cells(table, states, random)

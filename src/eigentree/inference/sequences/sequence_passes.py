@@ -7,7 +7,6 @@ vectors; a long one under a chain of order 1 that has too few beside it is cut i
 from __future__ import annotations
 
 import math
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property, partial, reduce
 from itertools import accumulate
@@ -25,6 +24,7 @@ from eigentree.core.sequences.forward_backward import (
 from eigentree.core.sequences.forward_backward_lanes import WIDTH
 from eigentree.core.sequences.symbol_products import through_words
 from eigentree.core.vectors import LANES
+from eigentree.inference.threads import in_order
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from eigentree.arrays import Codes, Floats, Integers
 
-__all__ = ["LONG", "SequencePass", "Symbols", "UsedCounts", "marginal_chains", "product_chain"]
+__all__ = ["LONG", "SequencePass", "Symbols", "UsedCounts", "flat_links", "marginal_chains", "product_chain"]
 
 MOST_LOOKED_UP = 2**20
 """With so many different symbols or fewer, those that occur are found by a table of all."""
@@ -254,10 +254,7 @@ class SequencePass:
         shares = self._shares
         if order > 1:
             shares = [(np.concatenate([cut, together]), cut[:0]) for together, cut in shares]
-        if len(shares) < 2:
-            return [work(*share) for share in shares]
-        with ThreadPoolExecutor(len(shares)) as pool:
-            return list(pool.map(work, *zip(*shares, strict=True)))
+        return list(in_order(lambda k: work(*shares[k]), len(shares), len(shares)))
 
     def log_prob(self, links: Sequence[Floats], emissions: Sequence[Floats]) -> Floats:
         """Return the log probability of each sequence; that of an empty one is 0."""
@@ -268,9 +265,9 @@ class SequencePass:
     def _score(
         self, links: Sequence[Floats], lines: Floats, out: Floats, together: Integers, cut: Integers
     ) -> None:
-        known = (self.symbols.steps, self.starts, together, self.weights, lines.ravel(), _end_to_end(links))
+        known = (self.symbols.steps, self.starts, together, self.weights, lines.ravel(), *flat_links(links))
         lanes, forward, _ = _workspace(links, lines.shape[1])
-        log_prob_sequences(*known, _shape(links), lanes, forward, out)
+        log_prob_sequences(*known, lanes, forward, out)
         for number in cut.tolist():
             out[number] = self._pieces(links, lines, number, backward=False)[-1]
 
@@ -279,7 +276,7 @@ class SequencePass:
         lines = self.symbols.emissions(emissions)
         out = np.zeros(len(self.starts) - 1)
         parts = self._shared(partial(self._count, links, lines, out), len(links) - 1)
-        flat, states = _end_to_end(links), len(links[0])
+        flat, (states, _, _) = flat_links(links)
         used: Floats = sum((own for own, _ in parts), np.zeros_like(flat))
         shown: Floats = sum((own for _, own in parts), np.zeros_like(lines))
         used[states:] *= flat[states:]
@@ -291,7 +288,7 @@ class SequencePass:
         self, links: Sequence[Floats], lines: Floats, out: Floats, together: Integers, cut: Integers
     ) -> tuple[Floats, Floats]:
         """Return the counts of a thread's links (not yet multiplied by them) and symbols."""
-        steps, emissions, flat, shape = self.symbols.steps, lines.ravel(), _end_to_end(links), _shape(links)
+        steps, emissions, (flat, shape) = self.symbols.steps, lines.ravel(), flat_links(links)
         # Each lane has counts of its own, where that does not fill the cache.
         shown = np.zeros((WIDTH if lines.size <= MOST_APART else 1, *lines.shape))
         used = np.zeros(len(flat) * WIDTH)
@@ -348,19 +345,15 @@ class SequencePass:
         return bounds, before, after, found
 
 
-def _shape(links: Sequence[Floats]) -> tuple[int, int, int]:
-    """Return the number of states, the order, and how many numbers a full message has."""
+def flat_links(links: Sequence[Floats]) -> tuple[Floats, tuple[int, int, int]]:
+    """Return the tables of a chain end to end, and its states, order and size of a full message."""
     states, order = len(links[0]), len(links) - 1
-    return states, order, states**order
-
-
-def _end_to_end(links: Sequence[Floats]) -> Floats:
-    return np.concatenate([table.ravel() for table in links])
+    return np.concatenate([table.ravel() for table in links]), (states, order, states**order)
 
 
 def _workspace(links: Sequence[Floats], padded: int) -> tuple[tuple[Any, ...], tuple[Any, ...], tuple[Any, ...]]:
     """Return what the loops write on: something for each lane, a block of messages forward, and those backward."""
-    _, order, widest = _shape(links)
+    _, (_, order, widest) = flat_links(links)
     block = max(FEWEST_STEPS, BLOCK_NUMBERS // (widest * WIDTH), PIECE if order == 1 else 0)
     forward = (
         np.empty((block + 1) * widest * WIDTH),

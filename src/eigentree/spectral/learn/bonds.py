@@ -20,10 +20,9 @@ __all__ = [
     "PairMoment",
     "centred_bond",
     "leading_triples",
+    "leaf_bond",
     "plain_bond",
-    "scaled_bond",
     "sparse_bond",
-    "unscaled_bond",
 ]
 
 SCALING_ROWS = 20.0
@@ -66,12 +65,15 @@ def plain_bond(pairs: list[Floats], rank: int) -> Bond:
     return Bond(u, np.split(solve, ends, axis=-2), sizes)
 
 
-def scaled_bond(pairs: list[Floats], rank: int, rows: Floats) -> Bond:
-    """Return the bonds of leaves: with variance scaling, the shared direction taken out exactly."""
+def leaf_bond(pairs: list[Floats], rank: int, rows: Floats | None) -> Bond:
+    """Return the bonds of leaves, the shared direction taken out exactly; scaled by variance if there are rows."""
     insides, outsides = [pair.sum(axis=-1) for pair in pairs], [pair.sum(axis=-2) for pair in pairs]
-    low, high = _scales(insides, outsides, rows)
-    means = zip(pairs, insides, outsides, high, strict=True)
-    covariance = [low[..., None] * (p - a[..., None] * b[..., None, :]) * c[..., None, :] for p, a, b, c in means]
+    means = zip(pairs, insides, outsides, strict=True)
+    covariance = [p - a[..., None] * b[..., None, :] for p, a, b in means]
+    low, high = (None, None) if rows is None else _scales(insides, outsides, rows)
+    if low is not None and high is not None:
+        scaled = zip(covariance, high, strict=True)
+        covariance = [low[..., None] * each * scale[..., None, :] for each, scale in scaled]
     triples = _top_singular(np.concatenate(covariance, axis=-1), rank)
     return _spread(_directions(triples, insides, outsides, rank, low, high))
 
@@ -84,16 +86,6 @@ def _scales(insides: list[Floats], outsides: list[Floats], rows: Floats | float)
     ]
     low, *high = (1 / np.sqrt(each, out=np.full_like(each, np.inf), where=each > 0) for each in sums)
     return low, high
-
-
-def unscaled_bond(pairs: list[Floats], rank: int) -> Bond:
-    """Return the bonds of leaves with the shared direction taken out exactly, but without variance scaling."""
-    bordered = []
-    for pair in pairs:
-        # The constant is one more feature, the first, on both sides.
-        rows = np.concatenate([pair.sum(axis=-2, keepdims=True), pair], axis=-2)
-        bordered.append(np.concatenate([rows.sum(axis=-1, keepdims=True), rows], axis=-1))
-    return _spread(centred_bond(bordered, rank))
 
 
 def _spread(bond: Bond) -> Bond:
@@ -256,7 +248,7 @@ class PairMoment:
 
 
 def sparse_bond(pairs: Sequence[PairMoment], rank: int, rows: float) -> Bond:
-    """Return the bond of one leaf as `scaled_bond` does, without an axis for sets and nodes.
+    """Return the bond of one leaf as `leaf_bond` does, without an axis for sets and nodes.
 
     A table of 10,000 x 10,000 states has no more counts than there are rows. Singular vectors need only products
     with it, so time and memory grow with rows and states, never with their square.

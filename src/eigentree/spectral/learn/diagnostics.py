@@ -13,13 +13,14 @@ tensor and :math:`e_{\max}` the most observed modes of one.
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from eigentree.markup.figures import Spectrum, spectra_figure
+from eigentree.markup.charts import BondSpectrum
+from eigentree.markup.figures import spectra_figure
 from eigentree.markup.fit_report import FitReport
 from eigentree.markup.html import number
 from eigentree.spectral.learn.bonds import NO_SIGNAL
@@ -36,9 +37,8 @@ if TYPE_CHECKING:
     from eigentree.markup.html import Html
     from eigentree.planning.view_plan import PlanNode
     from eigentree.spectral.learn.spectral_fit import SpectralFit
-    from eigentree.spectral.sequences.sequence_model import StepScores
 
-__all__ = ["BondSpectrum", "Clipping", "SeparatorReport", "SpectraReport", "SpectralReport"]
+__all__ = ["Clipping", "SeparatorReport", "SpectraReport", "SpectralReport"]
 
 
 class Clipping(NamedTuple):
@@ -62,7 +62,7 @@ class Clipping(NamedTuple):
     rows: int
 
     @classmethod
-    def of(cls, floor: float, scores: ChainRuleScores | StepScores, weights: NDArray[Any], cells: Any) -> Clipping:
+    def of(cls, floor: float, scores: ChainRuleScores, weights: NDArray[Any], cells: Any) -> Clipping:
         """Return how much was clipped in scored rows, given how often each counts and how many cells each has."""
         share = float(weights @ scores.clipped) / float(weights @ np.broadcast_to(cells, len(weights)))
         refused = float(weights @ (scores.refused > 0)) / float(weights.sum())
@@ -80,60 +80,26 @@ class Clipping(NamedTuple):
         ]
 
 
-class BondSpectrum(ABC):
-    """The singular values of a bond, and whether they stand clear of noise."""
-
-    rank: int
-    singular_values: Floats
-    noise: float
-
-    @property
-    @abstractmethod
-    def label(self) -> str:
-        """What figures call the bond."""
-
-    @property
-    @abstractmethod
-    def row(self) -> tuple[str, str]:
-        """What tables call the bond, and its views."""
-
-    @property
-    def smallest(self) -> float:
-        """The singular value at the rank: what the solve divides by."""
-        return float(self.singular_values[self.rank - 1]) if self.rank <= len(self.singular_values) else 0.0
-
-    @property
-    def weak(self) -> bool:
-        """Whether the smallest singular value cannot be distinguished from noise; the constant has none."""
-        return self.rank > 1 and self.smallest < self.noise
-
-
 class SpectraReport(FitReport):
     """What the reports of fits to tables and to sequences share: the singular values of their bonds."""
 
     @property
     @abstractmethod
-    def _bonds(self) -> tuple[Any, ...]:
+    def spectra(self) -> tuple[Any, ...]:
         """The bonds, each a `BondSpectrum`."""
-
-    @property
-    def spectra(self) -> tuple[Spectrum, ...]:
-        """The singular values of each bond, as they are plotted."""
-        rows = [(bond, tuple(map(float, bond.singular_values))) for bond in self._bonds]
-        return tuple(Spectrum(b.label, sizes, b.rank, b.noise, getattr(b, "states", None)) for b, sizes in rows)
 
     def weakest(self, count: int = 5) -> tuple[Any, ...]:
         """Return the bonds whose smallest singular value is smallest."""
-        return tuple(sorted(self._bonds, key=lambda bond: bond.smallest)[:count])
+        return tuple(sorted(self.spectra, key=lambda bond: bond.smallest)[:count])
 
     def figures(self) -> list[Html]:
         """Return the singular values."""
-        return [spectra_figure(self.spectra)] if self._bonds else []
+        return [spectra_figure(self.spectra)] if self.spectra else []
 
     def __str__(self) -> str:
         # Without the warnings, which the fit has given.
         lines = [f"{name:<30}{value}" for name, value in self.facts()]
-        lines.append(f"weakest of {len(self._bonds)} separators:")
+        lines.append(f"weakest of {len(self.spectra)} separators:")
         lines.append(f"  {'separator':<24}{'rank':>6}{'smallest':>11}{'noise':>9}  views")
         for bond in self.weakest():
             name, views = bond.row
@@ -141,7 +107,7 @@ class SpectraReport(FitReport):
             lines.append(
                 f"  {name[:24]:<24}{bond.rank:>6}{bond.smallest:>11.3g}{bond.noise:>9.2g}  {views[:50]}{mark}"
             )
-        if weak := sum(bond.weak for bond in self._bonds):
+        if weak := sum(bond.weak for bond in self.spectra):
             lines.append(f"! {weak} separators have a direction that does not differ from noise")
         return "\n".join(lines)
 
@@ -313,7 +279,8 @@ class SpectralReport(SpectraReport):
         return max(1.0, math.sqrt(self.parameters / self.graph_parameters)) if self.graph_parameters else 1.0
 
     @property
-    def _bonds(self) -> tuple[SeparatorReport, ...]:
+    def spectra(self) -> tuple[SeparatorReport, ...]:
+        """The singular values of each separator."""
         return self.separators
 
     @property

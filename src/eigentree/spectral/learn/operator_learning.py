@@ -31,7 +31,7 @@ import numpy as np
 from eigentree.counting.joint_table import DENSE_CELLS, ColumnFeatures
 from eigentree.data.tables.columns import Columns
 from eigentree.inference.threads import one_thread
-from eigentree.spectral.learn.bonds import Bond, centred_bond, plain_bond, scaled_bond, sparse_bond
+from eigentree.spectral.learn.bonds import Bond, centred_bond, leaf_bond, plain_bond, sparse_bond
 from eigentree.spectral.learn.hub_tensors import learn_hubs, with_hubs
 from eigentree.spectral.learn.moments import CountedTables, ExactTables
 from eigentree.spectral.learn.spectral_fit import LearnedEdge, SpectralFit
@@ -76,22 +76,11 @@ def learn(
 
 @dataclass(frozen=True, eq=False)
 class _NodeBatch:
-    """Nodes whose tables have the same shape, which go through each step of learning together.
+    """Nodes whose tables have the same shape, which go through each step of learning together; `node` is the first.
 
-    Attributes
-    ----------
-    positions : list of int
-        Where the nodes stand in the plan.
-    node : PlanNode
-        The first of them.
-    parts : list of list of tuple of int
-        For each node, the columns of each child's inside view (of a leaf: its own column).
-    inside : list of tuple of int
-        For each node, the columns of its own inside view.
-    outside : list of list of tuple of int
-        For each outside view, its columns at each node; empty at the root.
-    dense : bool
-        Whether every table is small enough to be an array.
+    For each node, `parts` are the columns of each child's inside view (its own of a leaf), `inside` its own;
+    `outside` has, for each outside view, its columns at each node, and is empty at the root. Where the
+    batch is `dense`, every table is small enough to be an array.
     """
 
     positions: list[int]
@@ -197,7 +186,7 @@ class _TreeLearning:
         else:
             pairs = self._pairs(batch)
             if self.scaled:
-                bond = scaled_bond(pairs, batch.node.generic_rank, self.rows[:, None, None])
+                bond = leaf_bond(pairs, batch.node.generic_rank, self.rows[:, None, None])
             else:
                 bond = plain_bond(pairs, batch.node.rank)
             solves = [solve[..., : batch.node.rank] for solve in bond.solves]
@@ -346,7 +335,3 @@ def _sparse_core(
         return source.expectation(parts)[..., None]
     solves = zip([group[k] for group in batch.outside], edge.solves, strict=True)
     return np.asarray(sum(source.expectation([*parts, solve]) for solve in solves))
-
-
-BATCH_CELLS = 2**20
-"""Cells of the tables that are worked on together."""

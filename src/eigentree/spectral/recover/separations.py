@@ -39,17 +39,9 @@ class Leg(NamedTuple):
 
 
 class Crossing(NamedTuple):
-    """A node that is crossed on the way outward from the reference bond.
+    """A node that is crossed on the way outward from the reference bond, by the leg that leads back.
 
-    Attributes
-    ----------
-    node : int
-    entry : Leg
-        The node's leg that leads back.
-    exits : tuple of Leg
-        Its other legs.
-    through : tuple of bool
-        Whether each exit clearly has as many dimensions as the set has states.
+    `through` says of each of its other legs whether it clearly has as many dimensions as the set has states.
     """
 
     node: int

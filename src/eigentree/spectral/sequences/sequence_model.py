@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -13,7 +12,8 @@ from eigentree.core.sequences.operator_steps import smooth_sequences, walk_seque
 from eigentree.core.trees.chain_rule import CLIPPED
 from eigentree.counting.holdout_sample import held_share
 from eigentree.counting.window_counts import batches_of_steps, read_only
-from eigentree.inference.operators.normalised_scoring import floor_of
+from eigentree.inference.operators.normalised_scoring import ChainRuleScores, floor_of
+from eigentree.inference.threads import in_order
 from eigentree.spectral.learn.shrinkage import FOLDS, LEAST_LOG, MANY_SAMPLES, chosen
 from eigentree.spectral.sequences.window_operators import cell_marginals, learn_windows, pseudo_windows
 from eigentree.validation import our_arithmetic
@@ -30,33 +30,7 @@ if TYPE_CHECKING:
     from eigentree.spectral.learn.shrinkage import HeldOutScore, Trials, Tried
     from eigentree.spectral.sequences.window_operators import WindowFit
 
-__all__ = ["SpectralSequenceModel", "StepScores", "choose_windows"]
-
-
-class StepScores(NamedTuple):
-    """The scores of sequences.
-
-    Attributes
-    ----------
-    log_prob : (sequences,)
-    clipped : (sequences,)
-        How much of the channels' own distributions is in place of what was negative, summed over cells.
-    refused : (sequences,)
-        Cells whose own probability was not positive.
-    each : (steps,)
-        The log probability of each step given those before it; empty unless wanted.
-    messages : (steps, rank)
-        The message before each step; empty unless wanted.
-    last : (sequences, rank)
-        The message behind the last step of each sequence; empty unless wanted.
-    """
-
-    log_prob: Floats
-    clipped: Floats
-    refused: Floats
-    each: Floats
-    messages: Floats
-    last: Floats
+__all__ = ["SpectralSequenceModel", "choose_windows"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +81,7 @@ class SpectralSequenceModel:
         messages: bool = False,
         last: bool = False,
         sampled: tuple[Floats, Codes] | None = None,
-    ) -> StepScores:
+    ) -> ChainRuleScores:
         """Return the scores of sequences that lie end to end.
 
         Parameters
@@ -142,7 +116,7 @@ class SpectralSequenceModel:
             behind,
         )
         log_prob, clipped, refused = found
-        return StepScores(log_prob, clipped, refused, log_probs, before, behind)
+        return ChainRuleScores(log_prob, clipped, refused, log_probs, before, behind)
 
     def log_prob(self, sequences: Sequences, threads: int = 1) -> Floats:
         """Return the log probability of each sequence, missing cells marginalised out; -inf if it is impossible."""
@@ -153,15 +127,10 @@ class SpectralSequenceModel:
             patterns, own = _patterns(blocks, sequences, *part)
             found[part[0] : part[1]] = self.scored(patterns, own).log_prob
 
-        parts = batches_of_steps(sequences.starts, -(-sequences.steps // threads))
-        if threads == 1:
-            for part in parts:
-                score(part)
-        else:
-            # Made before threads need it.
-            _ = self.operators, self._floor
-            with ThreadPoolExecutor(threads) as pool:
-                list(pool.map(score, parts))
+        parts = list(batches_of_steps(sequences.starts, -(-sequences.steps // threads)))
+        # Made before threads need it.
+        _ = self.operators, self._floor
+        list(in_order(lambda k: score(parts[k]), len(parts), threads))
         return found
 
     def ahead(self, sequences: Sequences, steps: int = 1) -> list[Floats]:

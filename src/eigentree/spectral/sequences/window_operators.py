@@ -25,7 +25,7 @@ from eigentree.core.sequences.operator_steps import StepOperators
 from eigentree.counting.joint_table import ColumnFeatures
 from eigentree.inference.threads import one_thread
 from eigentree.planning.window_plan import Cell
-from eigentree.spectral.learn.bonds import centred_bond, scaled_bond, unscaled_bond
+from eigentree.spectral.learn.bonds import centred_bond, leaf_bond
 from eigentree.spectral.learn.moments import CountedTables
 from eigentree.spectral.learn.spectral_fit import LearnedEdge
 
@@ -215,7 +215,7 @@ class _StepLearning:
         size = self.plan.states[channel]
         pairs = [self.windows.stacked([(own, other)]).reshape(1, 1, size, -1) for other in others]
         rank = self.plan.leaf_ranks[channel]
-        bond = scaled_bond(pairs, rank, np.array([[[self.rows]]])) if self.scaled else unscaled_bond(pairs, rank)
+        bond = leaf_bond(pairs, rank, np.array([[[self.rows]]]) if self.scaled else None)
         tables = [pair.sum(axis=axis)[0, 0] for pair in pairs for axis in (-1, -2)]
         variance = np.mean([np.mean(table * (1 - table)) for table in tables])
         edge = self._edge(bond, rank, 1.0 if self.scaled else float(variance) ** 2)

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from eigentree.spectral.learn.diagnostics import BondSpectrum, Clipping, SpectraReport
+from eigentree.markup.charts import BondSpectrum
+from eigentree.spectral.learn.diagnostics import Clipping, SpectraReport
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,6 +36,8 @@ class StepBondReport(BondSpectrum):
         Those of the pair moment as it was decomposed, largest first; the one after the rank, if any, comes last.
     noise : float
         The size that the singular values of pure noise would have with this many windows.
+    states : None
+        Nothing is known of the joint states of a bond.
     """
 
     channel: str
@@ -43,6 +46,7 @@ class StepBondReport(BondSpectrum):
     outside: tuple[tuple[str, ...], ...]
     singular_values: Floats
     noise: float
+    states: int | None = None
 
     @property
     def label(self) -> str:
@@ -123,7 +127,8 @@ class SequenceReport(SpectraReport):
         )
 
     @property
-    def _bonds(self) -> tuple[StepBondReport, ...]:
+    def spectra(self) -> tuple[StepBondReport, ...]:
+        """The singular values of each bond."""
         return self.bonds
 
     @property
