@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 import numpy as np
 
@@ -31,7 +31,9 @@ __all__ = [
     "ROUNDING",
     "Additive",
     "StoredCounts",
+    "read_stored",
     "require_added",
+    "stored_content",
     "stored_rows",
     "total_rows",
 ]
@@ -99,12 +101,12 @@ class StoredCounts(Additive):
     """What messages call them."""
 
     @abstractmethod
-    def content(self, writer: Writer) -> dict[str, Any]:
+    def _content(self, writer: Writer) -> dict[str, Any]:
         """Return the document, after putting the arrays into the file."""
 
     @classmethod
     @abstractmethod
-    def read(cls, reader: Reader, content: Any) -> Self:
+    def _read(cls, reader: Reader, content: Any) -> Self:
         """Return what a document and the arrays of a file hold; raise `FileError` where they do not."""
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -116,7 +118,7 @@ class StoredCounts(Additive):
             When the file cannot be written; one that was there is as it was.
         """
         writer = Writer()
-        writer.save(path, type(self).__name__, self.content(writer))
+        writer.save(path, type(self).__name__, self._content(writer))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
@@ -132,12 +134,12 @@ class StoredCounts(Additive):
                 raise FileError(
                     f"it holds {with_article(reader.kind[:60])}, not {cls._what}; eigentree.load loads it"
                 )
-            return cls.read(reader, reader.content)
+            return cls._read(reader, reader.content)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return all there is as plain arrays by name, as in a file; `from_arrays` gives the same back."""
         writer = Writer()
-        content = self.content(writer)
+        content = self._content(writer)
         documents = {"columns": content.pop("columns"), "content": content}
         texts = {name: np.frombuffer(written(each).encode(), np.uint8) for name, each in documents.items()}
         return texts | writer.arrays
@@ -155,9 +157,22 @@ class StoredCounts(Additive):
         try:
             columns, content = (_document(given, name) for name in ("columns", "content"))
             reader = Reader(partial(_taken, given), cls.__name__, content)
-            return cls.read(reader, {**content, "columns": columns})
+            return cls._read(reader, {**content, "columns": columns})
         except EigentreeError as error:
             raise DataError(f"these arrays are no {cls._what}: {error}") from None
+
+
+Kind = TypeVar("Kind", bound=StoredCounts)
+
+
+def stored_content(writer: Writer, held: StoredCounts) -> dict[str, Any]:
+    """Return the document of statistics, after putting their arrays into the file."""
+    return held._content(writer)
+
+
+def read_stored(kind: type[Kind], reader: Reader, content: Any) -> Kind:
+    """Return what a document and the arrays of a file hold; raise `FileError` where they do not."""
+    return kind._read(reader, content)
 
 
 def _taken(arrays: Mapping[str, Any], name: str, kinds: Sequence[str], shape: tuple[int, ...]) -> NDArray[Any]:

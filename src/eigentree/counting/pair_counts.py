@@ -237,14 +237,14 @@ class PairCounts(StoredCounts):
         table = self.tables(places[:1], places[1:])[:, :, 0, 0]
         return np.asarray(table if self.matrix.dtype.kind == "f" else table.astype(np.int64))
 
-    def content(self, writer: Writer) -> dict[str, Any]:
+    def _content(self, writer: Writer) -> dict[str, Any]:
         """Return the document of the counts, after putting their arrays into the file."""
         writer.array("complete", self.complete.astype(np.uint8))
         writer.array("matrix", self.matrix if self.matrix.dtype.kind == "f" else self.matrix.astype(np.int64))
         return {"columns": columns_content(self.columns), "rows": plain(self.rows, "the number of rows")}
 
     @classmethod
-    def read(cls, reader: Reader, content: Any) -> PairCounts:
+    def _read(cls, reader: Reader, content: Any) -> PairCounts:
         """Return the pair counts of a document and the arrays of a file; raise `FileError` where they are none."""
         entry = Section(content, "pair counts", ("columns", "rows"))
         columns, rows = columns_of(entry["columns"]), stored_rows(entry)

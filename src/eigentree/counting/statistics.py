@@ -167,7 +167,7 @@ class Statistics(StoredCounts):
         groups, columns = len(self.counts.groups), len(self.columns.names)
         return f"<Statistics of {self.rows:,g} rows: {groups} groups of {columns} columns>"
 
-    def content(self, writer: Writer) -> dict[str, Any]:
+    def _content(self, writer: Writer) -> dict[str, Any]:
         """Return the document of statistics, after putting their arrays into the file."""
         counts, sample = self.counts, self.sample
         sparse = [counts.sparse[g] for g in sorted(counts.sparse)]
@@ -190,7 +190,7 @@ class Statistics(StoredCounts):
         }
 
     @classmethod
-    def read(cls, reader: Reader, content: Any) -> Statistics:
+    def _read(cls, reader: Reader, content: Any) -> Statistics:
         """Return the statistics of a document and the arrays of the file; raise `FileError` where they are none."""
         entries = ("columns", "groups", "rows", RESIDUAL, "sparse", "sample", "known_to")
         entry = Section(content, "statistics", entries)

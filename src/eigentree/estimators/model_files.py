@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from eigentree.counting.additive import read_stored, stored_content
 from eigentree.counting.pair_counts import PairCounts
 from eigentree.counting.statistics import Statistics, check_counts
 from eigentree.data.sequences.steps import FORM
@@ -130,9 +131,11 @@ def load(path: str | os.PathLike[str]) -> Any:
     True
     """
     with opened_store(path) as reader:
-        others = {"Statistics": Statistics.read, "PairCounts": PairCounts.read, NETWORK: read_network}
-        if reader.kind in others:
-            return others[reader.kind](reader, reader.content)
+        if reader.kind == NETWORK:
+            return read_network(reader, reader.content)
+        for kind in (Statistics, PairCounts):
+            if reader.kind == kind.__name__:
+                return read_stored(kind, reader, reader.content)
         return _read(reader, reader.kind, reader.content)
 
 
@@ -391,7 +394,7 @@ def _label_array(kind: np.dtype[Any], values: list[Any]) -> NDArray[Any]:
 
 
 def _counted(reader: Reader, content: Any, known: Mapping[str, Any]) -> Any:
-    statistics = Statistics.read(reader, content)
+    statistics = read_stored(Statistics, reader, content)
     check_counts(known["plan_"], statistics.counts)
     return statistics
 
@@ -443,7 +446,7 @@ RECORDS = {
                 lambda writer, name, report: report_content(report),
                 lambda reader, content, at: read_report(content, at.known["model_"]),
             ),
-            "statistics": optional(within(lambda writer, held: held.content(writer), _counted)),
+            "statistics": optional(within(stored_content, _counted)),
         },
         {"search": SEARCH},
         suffix="_",

@@ -108,17 +108,7 @@ def marginal_chains(table: Floats, sizes: Sequence[int]) -> list[Floats]:
 
 @dataclass(frozen=True, eq=False)
 class Symbols:
-    """The symbols of steps.
-
-    Attributes
-    ----------
-    steps : array of unsigned int, shape (steps,)
-        The symbol of each step.
-    lines : array of int, shape (symbols, channels)
-        The codes that each symbol stands for, that of a missing cell included.
-    states : tuple of int
-        Of each channel.
-    """
+    """The symbol of each step, and the codes of all channels that a symbol stands for, missing cells included."""
 
     steps: NDArray[Any]
     lines: Integers
@@ -194,15 +184,8 @@ class UsedCounts(NamedTuple):
 class SequencePass:
     """Sequences that are passed through again and again.
 
-    Attributes
-    ----------
-    symbols : Symbols
-    starts : array of int, shape (sequences + 1,)
-    weights : array, shape (sequences,)
-        How often each counts; those of weight zero are left out.
-    threads : int
-    order : array of int, shape (sequences,), optional
-        The order in which they are added up, among those of one length; by default as they stand.
+    `weights` say how often each counts; those of weight zero are left out. Sequences of one length are added up in
+    their `order`, by default as they stand.
     """
 
     symbols: Symbols

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from eigentree.counting.additive import read_stored, stored_content
 from eigentree.counting.holdout_sample import EVERY_HASH, SAMPLE_ROWS, RowSample
 from eigentree.counting.statistics import Statistics
 from eigentree.counting.window_counts import SequenceStatistics, sample_width
@@ -211,11 +212,11 @@ def read_sequence_statistics(reader: Reader, content: Any) -> SequenceStatistics
 
 def _counts_content(writer: Writer, name: str, counts: Counts) -> dict[str, Any]:
     alone = Statistics(counts, RowSample.unknown(len(counts.columns.names)))
-    return alone.content(writer.within(name))
+    return stored_content(writer.within(name), alone)
 
 
 def _read_counts(reader: Reader, entry: Section, name: str, empty: Counts) -> Counts:
-    counts = Statistics.read(reader.within(name), entry[name]).counts
+    counts = read_stored(Statistics, reader.within(name), entry[name]).counts
     if counts.columns != empty.columns or counts.groups != empty.groups:
         raise FileError(f"the counts of {name} are of other cells than the plan needs")
     if not counts.rows <= MOST_WEIGHT:
