@@ -42,19 +42,7 @@ NOWHERE = -1
 
 
 class ChainRuleNode(NamedTuple):
-    """A node of a rooted tree.
-
-    Attributes
-    ----------
-    parent : int
-        -1 at the root.
-    children : tuple of int
-        At most two, three at the root.
-    bond : int
-        Size of the edge to the parent.
-    column : int
-        The column that a leaf holds, else -1.
-    """
+    """A node of a rooted tree, with at most two children, three at the root; -1 is no parent, or no column."""
 
     parent: int
     children: tuple[int, ...]
@@ -63,21 +51,11 @@ class ChainRuleNode(NamedTuple):
 
 
 class ChainRuleScores(NamedTuple):
-    """Scores of rows, or of sequences.
+    """Scores of rows, or of sequences: log probabilities, and how often the chain rule left the learned model.
 
-    Attributes
-    ----------
-    log_prob : (rows,)
-    clipped : (rows,)
-        The share of marginals in place of what was negative, summed over cells.
-    refused : (rows,)
-        Cells whose own probability was not positive.
-    each : (steps,)
-        The log probability of each step given those before it; empty unless wanted, as all that follows.
-    messages : (steps, rank)
-        The message before each step.
-    last : (sequences, rank)
-        The message behind the last step of each sequence.
+    `clipped` is the share of marginals in place of what was negative, summed over cells, and `refused` the number of
+    cells whose own probability was not positive. Of the steps of sequences, where wanted: the log probability of
+    `each` given those before it, the `messages` before each, and the `last` one of each sequence.
     """
 
     log_prob: Floats

@@ -321,18 +321,7 @@ def _reused_lines(nodes: Sequence[NodeOperator], sizes: Sequence[int]) -> tuple[
 
 @dataclass(frozen=True, eq=False)
 class Narrow:
-    """A tree whose messages stay in registers.
-
-    Attributes
-    ----------
-    tree : NarrowTree
-    width : int
-        Numbers of a message with its padding.
-    slots : int
-        How many messages of a row are kept at a time.
-    block : int
-        How many rows go through the tree together.
-    """
+    """A tree whose messages, of `width` numbers, stay in registers: `slots` of a row, `block` rows each."""
 
     tree: NarrowTree
     width: int
