@@ -53,7 +53,7 @@ class ChainRuleNode(NamedTuple):
 class ChainRuleScores(NamedTuple):
     """Scores of rows, or of sequences: log probabilities, and how often the chain rule left the learned model.
 
-    `clipped` is the share of marginals in place of what was negative, summed over cells, and `refused` the number of
+    `clipped` is the share of marginals in place of what was negative over all cells, and `refused` the number of
     cells whose own probability was not positive. Of the steps of sequences, where wanted: the log probability of
     `each` given those before it, the `messages` before each, and the `last` one of each sequence.
     """
