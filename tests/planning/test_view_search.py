@@ -11,6 +11,7 @@ from growth import steps_of
 from hypothesis import assume, event, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
+from plans import check_nesting, edges, numeric_rank
 from random_graphs import latent_graphs
 from sklearn.base import clone
 
@@ -18,34 +19,11 @@ import eigentree as et
 from eigentree.graphs.junction_tree import JunctionTree
 from eigentree.planning.generic_ranks import Spans, orthonormal
 from eigentree.planning.node_products import Work
-from eigentree.planning.view_plan import PlanNode, ViewPlan, best_plan
+from eigentree.planning.view_plan import ViewPlan, best_plan
 from eigentree.planning.view_search import PlanOptions
 
 graphs = latent_graphs(most_variables=8)
 seeds = st.integers(0, 2**32 - 1)
-
-
-def below(plan: ViewPlan) -> list[frozenset[str]]:
-    """The observed variables at or below each node of a plan, from its leaves alone."""
-    inside = [frozenset() if node.observed is None else frozenset({node.observed}) for node in plan.nodes]
-    for i in reversed(range(1, len(plan.nodes))):
-        above = plan.nodes[i].parent
-        inside[above] |= inside[i]
-    return inside
-
-
-def edges(plan: ViewPlan) -> list[tuple[PlanNode, frozenset[str]]]:
-    """Every node with an edge above it, and the variables below that edge."""
-    return [(node, inside) for node, inside in zip(plan.nodes, below(plan), strict=True) if node.parent >= 0]
-
-
-def numeric_rank(matrix: np.ndarray) -> int | None:
-    """The number of singular values, or None where one is neither clearly there nor clearly rounding."""
-    sizes = np.linalg.svd(matrix, compute_uv=False)
-    relative = sizes / sizes[0]
-    if ((relative > 1e-13) & (relative < 1e-8)).any():
-        return None
-    return int((relative >= 1e-8).sum())
 
 
 def flattened(table: np.ndarray, columns: list[int]) -> np.ndarray:
@@ -88,17 +66,7 @@ def test_every_view_lies_on_its_side_and_reaches_the_rank(graph: et.LatentGraph,
 @settings(max_examples=40, deadline=None)
 @given(graphs)
 def test_the_plan_is_a_tree_whose_views_nest(graph: et.LatentGraph) -> None:
-    plan = ViewPlan.build(graph)
-    assert sorted(node.observed for node in plan.nodes if node.observed is not None) == sorted(graph.observed)
-    for i, node in enumerate(plan.nodes):
-        assert [k for k, other in enumerate(plan.nodes) if other.parent == i] == sorted(node.children)
-        assert len(node.children) != 1, "a node that branches nowhere says nothing"
-        if node.observed is not None:
-            assert not node.children
-            assert node.inside == ((node.observed,) if i else ())
-        else:
-            assert set(node.inside) <= {name for child in node.children for name in plan.nodes[child].inside}
-    assert below(plan)[0] == frozenset(graph.observed)
+    check_nesting(ViewPlan.build(graph))
 
 
 ROUNDING = {
