@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import eigentree as et
-from eigentree.estimators.mixins.iterative_mixin import MAXIMUM_LIKELIHOOD, Criteria
+from eigentree.estimators.mixins.information_criteria import MAXIMUM_LIKELIHOOD, Criteria
 
 NETWORK = et.LatentNetwork.random(et.zoo.mixture(5, 2, 3), seed=0)
 ROWS = NETWORK.sample(200, seed=1)

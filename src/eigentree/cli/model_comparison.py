@@ -11,7 +11,7 @@ from eigentree.cli.output import note, show_table
 from eigentree.core.compiling import announced
 from eigentree.data.sequences.steps import Steps
 from eigentree.errors import DataError, EigentreeError
-from eigentree.estimators.mixins.iterative_mixin import MAXIMUM_LIKELIHOOD, Criteria
+from eigentree.estimators.mixins.information_criteria import MAXIMUM_LIKELIHOOD, Criteria
 
 __all__ = ["best_of", "show_trials", "split", "tried"]
 

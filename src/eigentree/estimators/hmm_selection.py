@@ -14,7 +14,7 @@ from eigentree.data.tables.weights import positive_weights
 from eigentree.errors import DataError, ParameterError, quoted
 from eigentree.estimators.em_hmm import EMHMM
 from eigentree.estimators.mixins.constructor_parameters import cloned
-from eigentree.estimators.mixins.iterative_mixin import MAXIMUM_LIKELIHOOD
+from eigentree.estimators.mixins.information_criteria import MAXIMUM_LIKELIHOOD
 from eigentree.messages import renamed_arguments
 from eigentree.validation import generator, one_by_one, one_of, our_arithmetic, whole_number
 

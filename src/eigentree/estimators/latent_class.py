@@ -9,7 +9,7 @@ import numpy as np
 from eigentree.data.tables.weights import positive_weights
 from eigentree.estimators.em_junction_tree import EMJunctionTree
 from eigentree.estimators.mixins.constructor_parameters import estimator_class
-from eigentree.estimators.mixins.iterative_mixin import MAXIMUM_LIKELIHOOD
+from eigentree.estimators.mixins.information_criteria import MAXIMUM_LIKELIHOOD
 from eigentree.graphs.templates import Mixture
 from eigentree.validation import whole_number
 

@@ -92,7 +92,7 @@ def _tried(
     from eigentree.cli.model_comparison import best_of, split, tried
     from eigentree.cli.rows_read import hint_at_marks
     from eigentree.errors import DataError
-    from eigentree.estimators.mixins.iterative_mixin import MAXIMUM_LIKELIHOOD
+    from eigentree.estimators.mixins.information_criteria import MAXIMUM_LIKELIHOOD
 
     rows = read_training(data, shapes[0], reading)
     training, test = split(rows, held_out, seed)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
@@ -24,9 +23,7 @@ if TYPE_CHECKING:
     from eigentree.em.optimize.objective import Objective
 
 __all__ = [
-    "MAXIMUM_LIKELIHOOD",
     "OLD_MULTISTART",
-    "Criteria",
     "IterativeMixin",
     "warn_interrupted",
     "warn_not_converged",
@@ -34,14 +31,6 @@ __all__ = [
 
 OLD_MULTISTART = "race"
 """What "multistart" was called up to 0.2.0."""
-
-
-MAXIMUM_LIKELIHOOD = 1e-6
-"""Pseudo-counts that change no digit that is reported, and rule out nothing: maximum likelihood in practice."""
-
-NEGLIGIBLE = 1e-3
-"""Pseudo-counts up to which criteria are those of maximum likelihood: an entry of the tables then changes the
-log-likelihood by far less than the 1 that a criterion charges for it at least."""
 
 
 class IterativeMixin(Parameters):
@@ -144,31 +133,3 @@ def warn_not_converged(converged: bool, most: int, argument: str = "max_iter") -
 def warn_interrupted(where: str) -> None:
     """Say that a fit was interrupted, and where."""
     notice(f"the fit was interrupted in {where}; the best so far is kept")
-
-
-class Criteria(NamedTuple):
-    """Information criteria of a fit: the lower, the better."""
-
-    bic: float
-    aic: float
-
-    @classmethod
-    def of(cls, log_likelihood: float, parameters: int, count: float) -> Criteria:
-        """Return -2 · log-likelihood + parameters · log(count), and -2 · log-likelihood + 2 · parameters.
-
-        Parameters are the free ones; the count is that of rows, or of steps of sequences.
-        """
-        return cls(parameters * math.log(count) - 2 * log_likelihood, 2 * (parameters - log_likelihood))
-
-    @classmethod
-    def of_rows(cls, log_prob: Floats, weights: Floats, parameters: int, count: float, prior: float) -> Criteria:
-        """Return the criteria, given log probabilities and weights; warn unless it is maximum likelihood."""
-        if prior > NEGLIGIBLE:
-            notice(
-                f"bic and aic compare fits of maximum likelihood, and this one has pseudo-counts ({prior:g}), "
-                f"which lower its likelihood; fit with pseudo_counts={MAXIMUM_LIKELIHOOD:g} (or 0) to compare",
-                UserWarning,
-            )
-        # An impossible row of weight 0 is no row.
-        used = weights > 0
-        return cls.of(float(weights[used] @ log_prob[used]), parameters, count)

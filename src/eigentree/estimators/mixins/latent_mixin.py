@@ -9,7 +9,7 @@ from eigentree.data.tables.weights import positive_weights, warn_of_few
 from eigentree.em.estep.expected_tables import expected_counts
 from eigentree.errors import NetworkError
 from eigentree.estimators.mixins.density_mixin import DensityMixin
-from eigentree.estimators.mixins.iterative_mixin import Criteria
+from eigentree.estimators.mixins.information_criteria import Criteria
 from eigentree.inference.networks.hidden_variables import HiddenQueries
 from eigentree.inference.networks.network import LatentNetwork
 

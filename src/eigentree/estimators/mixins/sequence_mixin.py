@@ -11,7 +11,7 @@ from eigentree.data.tables.labeled_table import LabeledTable, TablesByName
 from eigentree.data.tables.weights import positive_weights
 from eigentree.errors import DataError, ParameterError, quoted
 from eigentree.estimators.mixins.constructor_parameters import Parameters
-from eigentree.estimators.mixins.iterative_mixin import Criteria
+from eigentree.estimators.mixins.information_criteria import Criteria
 from eigentree.inference.networks.hidden_variables import Decoded
 from eigentree.inference.queries import warn_undefined
 from eigentree.messages import renamed_arguments
