@@ -49,9 +49,10 @@ static void encode_rows(const void* from, Index columns, Index rows, const std::
   constexpr Unsigned shift = std::is_signed_v<Cell> ? 1 : 0;
   constexpr std::uint64_t most = Unsigned(~Unsigned(0)) >> shift;  // the largest cell
   const Cell* cells = static_cast<const Cell*>(from);
-  Code *codes = static_cast<Code*>(to), *tile = static_cast<Code*>(work.tile);
-  Unsigned *limits = static_cast<Unsigned*>(work.limits), *beyond = static_cast<Unsigned*>(work.wrong);
-  Code* missing = static_cast<Code*>(work.missing);
+  Code* __restrict codes = static_cast<Code*>(to), * __restrict tile = static_cast<Code*>(work.tile);
+  Unsigned* __restrict limits = static_cast<Unsigned*>(work.limits);
+  Unsigned* __restrict beyond = static_cast<Unsigned*>(work.wrong);
+  Code* __restrict missing = static_cast<Code*>(work.missing);
   for (Index j = 0; j < columns; ++j) {
     limits[j] = Unsigned(smaller(std::uint64_t(states[j] - 1), most) + shift);
     missing[j] = Code(states[j]);
