@@ -24,7 +24,7 @@ constexpr Index cache_line = 64;
 // What the messages of one block of rows may take; loops over fewer rows cost more than a miss of the cache.
 constexpr Index cache_bytes = 4 << 20;
 // Fewest and most bytes of a line of a block.
-constexpr Index least_line = 960, most_line = 4032;
+constexpr Index least_line = 1920, most_line = 4032;
 // Copies of the counts of leaves: see leaves.hpp.
 constexpr Index copies = 4;
 // The first section is cut into at most so many stretches of rows for threads, each of at least so much work, and

@@ -134,7 +134,9 @@ class Messages {
 
   const Index* picks(Index edge) const { return tree.places + tree.edges[edge].pick; }
   const BlockNode& child(Index edge) const { return tree.nodes[tree.edges[edge].child]; }
-  Lines<T> rows_of(const BlockNode& node, Index first) const { return {line(first), width, tree.places + node.row}; }
+  Lines<T> rows_of(const BlockNode& node, Index first) const {
+    return {line(first), width, tree.places + node.row};
+  }
   Lines<T> columns_of(const BlockNode& node, Index first) const {
     return {line(first), width, tree.places + node.column};
   }

@@ -69,10 +69,17 @@ INLINE void mix_tile(const T* flipped, Index rows, Index columns, Lines<T> sourc
 
 template <int Columns, class T>
 void mix_block(const T* flipped, Index rows, Index columns, Lines<T> source, Lines<T> out, Index count) {
-  for (Index start = 0; start < count; start += tile_registers * lanes<T>)
-    in_fours(rows, [=](auto number, Index i) {
+  for (Index start = 0; start < count; start += tile_registers * lanes<T>) {
+    Index first = 0;
+    // With twice the registers, tiles of twice the states.
+    if constexpr (EIGENTREE_REGISTER_BYTES == 64 && Columns == 0)
+      for (; first + 8 <= rows; first += 8)
+        mix_tile<8, Columns>(flipped + first, rows, columns, source, out.from(first), start);
+    in_fours(rows - first, [=](auto number, Index k) __attribute__((always_inline)) {
+      const Index i = first + k;
       mix_tile<decltype(number)::value, Columns>(flipped + i, rows, columns, source, out.from(i), start);
     });
+  }
 }
 
 // Lines times a block-diagonal matrix: out[i] = sum over j of flipped[j][i] source[j] in each block.

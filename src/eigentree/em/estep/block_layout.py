@@ -1,4 +1,4 @@
-"""A tree of cliques and leaves as the flat arrays that the compiled pass reads: `core.trees.block_tree.BlockTree`."""
+"""A tree of cliques and leaves as the flat arrays of a `BlockTree`, which the compiled pass reads."""
 
 from __future__ import annotations
 
