@@ -15,6 +15,21 @@ def hash_rows(codes: NDArray[np.unsignedinteger], hashes: NDArray[np.uint64]) ->
 # windows
 
 # estep
+def expected_counts(
+    nodes: NDArray[np.int64],
+    edges: NDArray[np.int64],
+    places: NDArray[np.int64],
+    ones: int,
+    down: int,
+    share: int,
+    sections: NDArray[np.int64],
+    values: NDArray[np.floating],
+    codes: NDArray[np.unsignedinteger],
+    weights: NDArray[np.float64],
+    sums: NDArray[np.float64],
+    threads: int,
+    block: int,
+) -> tuple[float, int]: ...
 
 # forward_backward
 
