@@ -17,6 +17,28 @@ def hash_rows(codes: NDArray[np.unsignedinteger], hashes: NDArray[np.uint64]) ->
 # estep
 
 # forward_backward
+def sequence_log_prob(
+    symbols: NDArray[np.unsignedinteger],
+    starts: NDArray[np.int64],
+    numbers: NDArray[np.int64],
+    weights: NDArray[np.float64],
+    emissions: NDArray[np.float64],
+    links: NDArray[np.float64],
+    order: int,
+    log_prob: NDArray[np.float64],
+) -> None: ...
+def sequence_counts(
+    symbols: NDArray[np.unsignedinteger],
+    starts: NDArray[np.int64],
+    numbers: NDArray[np.int64],
+    weights: NDArray[np.float64],
+    emissions: NDArray[np.float64],
+    links: NDArray[np.float64],
+    order: int,
+    log_prob: NDArray[np.float64],
+    link_counts: NDArray[np.float64],
+    symbol_counts: NDArray[np.float64],
+) -> None: ...
 
 # state_posteriors
 
