@@ -1,5 +1,8 @@
 // What all loops over sequences check of a chain and of sequences.
 #pragma once
+#include <memory>
+#include <vector>
+
 #include "boundary.hpp"
 #include "hidden_chain.hpp"
 
@@ -19,10 +22,25 @@ inline HiddenChain checked_chain(const In<double>& links, std::int64_t states, s
   return {links.data(), numbers, states, order, widest};
 }
 
-inline void check_starts(const In<std::int64_t>& starts, std::int64_t steps) {
-  const std::int64_t count = std::int64_t(starts.shape(0));
-  check(count > 0 && starts(0) == 0 && starts(count - 1) == steps, "starts go from 0 to the number of steps");
-  for (std::int64_t k = 1; k < count; ++k) check(starts(k) >= starts(k - 1), "starts never fall");
+// The links with the dropped state fastest: (rest, new state, dropped).
+inline std::vector<double> turned_links(const HiddenChain& chain) {
+  std::vector<double> turned(chain.links, chain.links + chain.link_numbers);
+  for (std::int64_t t = 1; t <= chain.order; ++t) {
+    const Link link = link_of(t, chain.states, chain.order);
+    const std::int64_t kept = link.rest * chain.states;
+    for (std::int64_t d = 0; d < link.dropped; ++d)
+      for (std::int64_t z = 0; z < kept; ++z)
+        turned[std::size_t(link.offset + z * link.dropped + d)] = chain.links[link.offset + d * kept + z];
+  }
+  return turned;
 }
+
+// Numbers that the loops write before they read them.
+template <class T>
+struct Space {
+  std::unique_ptr<T[]> numbers;
+  explicit Space(std::int64_t count) : numbers(new T[std::size_t(count)]) {}
+  operator T*() const { return numbers.get(); }
+};
 
 }  // namespace eigentree

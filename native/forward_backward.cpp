@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <memory>
 #include <vector>
 
 #include "chain_boundary.hpp"
@@ -12,19 +11,12 @@ namespace {
 
 // Numbers of a block of messages, which stays in cache, and the fewest steps of a block.
 constexpr std::int64_t block_numbers = 1 << 14, fewest_steps = 32;
-// Numbers of the emissions up to which each lane has counts of its own: a sum that waits for that of the lane before
-// would be slow.
+// Numbers of the emissions up to which each lane has counts of its own: a sum that waits for that of the lane
+// before would be slow.
 constexpr std::int64_t most_apart = 1 << 11;
 // Bits that messages may lose between two checks, and the most steps between them.
 constexpr double bits_unchecked = 200.0;
 constexpr std::int64_t most_unchecked = 16;
-
-template <class T>
-struct Space {
-  std::unique_ptr<T[]> numbers;
-  explicit Space(std::int64_t count) : numbers(new T[std::size_t(count)]) {}
-  operator T*() const { return numbers.get(); }
-};
 
 // Messages shrink in a step by no more than the smallest link times the smallest emission.
 std::int64_t steps_between_checks(const double* links, std::int64_t link_numbers, const In<double, 2>& emissions) {
@@ -64,20 +56,12 @@ void run(const In<Symbol>& symbols, const In<std::int64_t>& starts, const In<std
   nb::gil_scoped_release release;
   constexpr std::int64_t lanes = sequence_lanes;
   const std::int64_t padded = (states + 3) / 4 * 4, table = (symbol_count + 1) * padded;
-  const std::int64_t block =
-      std::min(longest, std::max(fewest_steps, block_numbers / (chain.widest * lanes)));
-  std::vector<double> lines(std::size_t(table), 0.0), turned(links.data(), links.data() + chain.link_numbers);
+  const std::int64_t block = std::min(longest, std::max(fewest_steps, block_numbers / (chain.widest * lanes)));
+  std::vector<double> lines(std::size_t(table), 0.0);
+  const std::vector<double> turned = turned_links(chain);
   for (std::int64_t symbol = 0; symbol < symbol_count; ++symbol)
     std::copy_n(emissions.data() + symbol * states, states, lines.data() + symbol * padded);
   std::fill_n(lines.data() + symbol_count * padded, states, 1.0);
-  for (std::int64_t t = 1; t <= order; ++t) {
-    const Link link = link_of(t, states, order);
-    for (std::int64_t d = 0; d < link.dropped; ++d)
-      for (std::int64_t z = 0; z < link.rest * states; ++z)
-        turned[std::size_t(link.offset + z * link.dropped + d)] =
-            chain.links[link.offset + d * link.rest * states + z];
-  }
-
   const bool counted = link_counts != nullptr;
   const std::int64_t message = chain.widest * lanes, copies = counted && table <= most_apart ? lanes : 1;
   const Space<std::int64_t> rows(block * lanes);
@@ -87,12 +71,30 @@ void run(const In<Symbol>& symbols, const In<std::int64_t>& starts, const In<std
   const Space<double> restarts((longest + block - 1) / block * message);
   std::vector<double> link_lanes(counted ? std::size_t(chain.link_numbers * lanes) : 0, 0.0);
   std::vector<double> symbol_copies(counted ? std::size_t(copies * table) : 0, 0.0);
-  SequencePass pass{chain,   turned.data(), symbols.data(), int(sizeof(Symbol)), taken.data(),
+  SequencePass pass{chain,
+                    turned.data(),
+                    symbols.data(),
+                    int(sizeof(Symbol)),
+                    taken.data(),
                     std::int64_t(taken.size()),
-                    lines.data(), symbol_count, padded, block,
+                    lines.data(),
+                    symbol_count,
+                    padded,
+                    block,
                     steps_between_checks(chain.links, chain.link_numbers, emissions),
-                    rows,    shown,         messages,       later,               ahead,        seen,
-                    factors, scaled,        restarts,       link_lanes.data(),   symbol_copies.data(), copies, false};
+                    rows,
+                    shown,
+                    messages,
+                    later,
+                    ahead,
+                    seen,
+                    factors,
+                    scaled,
+                    restarts,
+                    link_lanes.data(),
+                    symbol_copies.data(),
+                    copies,
+                    false};
   if (!counted)
     forward_backward_loops().log_prob(pass);
   else

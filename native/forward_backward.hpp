@@ -1,5 +1,5 @@
-// Forward and backward passes over sequences under one hidden chain: log probabilities and expected counts (the E-step
-// of an HMM).
+// Forward and backward passes over sequences under one hidden chain: log probabilities and expected counts (the
+// E-step of an HMM).
 #pragma once
 #include <cstdint>
 

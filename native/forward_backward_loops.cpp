@@ -1,19 +1,18 @@
-// Eight sequences of about the same length are computed together, each in a lane of the vectors, so that a step is a
-// product of a small matrix with eight messages:
+// Eight sequences of about the same length are computed together, each in a lane of the vectors, so that a step is
+// a product of a small matrix with eight messages:
 //
 //   forward   m_t(z')  = p(x_t | z') sum_z m_{t-1}(z) p(z' | z)
 //   backward  a_{t-1}(z) = sum_z' p(z' | z) p(x_t | z') a_t(z')
 //   counts    P(z_t = z | x) = m_t(z) a_t(z) / P(x),
 //             P(z_{t-1} = z, z_t = z' | x) = m_{t-1}(z) p(z' | z) p(x_t | z') a_t(z') / P(x)
 //
-// where z, under a chain of order 2 and more, are the values of the latest states. A lane whose sequence has ended goes
-// on with an unobserved symbol, and counts nothing. P(x) = sum_z m_t(z) a_t(z) at any step, so it is computed where
-// messages were scaled, and no other step has to divide. Of a long sequence only a block of messages is kept, and one
-// message per block to start it again from.
-#include "forward_backward.hpp"
-
+// where z, under a chain of order 2 and more, are the values of the latest states. A lane whose sequence has ended
+// goes on with an unobserved symbol, and counts nothing. P(x) = sum_z m_t(z) a_t(z) at any step, so it is computed
+// where messages were scaled, and no other step has to divide. Of a long sequence only a block of messages is kept,
+// and one message per block to start it again from.
 #include <cmath>
 
+#include "forward_backward.hpp"
 #include "vectors.hpp"
 
 namespace eigentree::LOOPS {
@@ -183,7 +182,8 @@ class Passes {
                              Index apart, Put put) {
     Index done = 0;
     const auto further = [&](Index i, int part, V sum) { put(done + i, part, sum); };
-    for (; done + Tile <= size; done += Tile) product_tile<Tile>(table + done, stride, count, lines, apart, further);
+    for (; done + Tile <= size; done += Tile)
+      product_tile<Tile>(table + done, stride, count, lines, apart, further);
     if constexpr (Tile > 4)
       if (size - done >= 4) product_tile<4>(table + done, stride, count, lines, apart, further), done += 4;
     if constexpr (Tile > 3)
@@ -314,10 +314,17 @@ class Passes {
         const double* above = before + line(d * link.rest + r);
         double* sums = pass.link_counts + line(link.offset + (d * link.rest + r) * states());
         switch (smaller<Index>(link.dropped - d, 4)) {
-          case 1: dot_lines<1>(above, r, steps, link.rest, sums); break;
-          case 2: dot_lines<2>(above, r, steps, link.rest, sums); break;
-          case 3: dot_lines<3>(above, r, steps, link.rest, sums); break;
-          default: dot_lines<4>(above, r, steps, link.rest, sums);
+          case 1:
+            dot_lines<1>(above, r, steps, link.rest, sums);
+            break;
+          case 2:
+            dot_lines<2>(above, r, steps, link.rest, sums);
+            break;
+          case 3:
+            dot_lines<3>(above, r, steps, link.rest, sums);
+            break;
+          default:
+            dot_lines<4>(above, r, steps, link.rest, sums);
         }
       }
   }
@@ -328,9 +335,15 @@ class Passes {
     const auto below = [&] { return pass.later + line(r * states() + j); };
     for (; j + C <= states(); j += C) dot_tile<R, C>(above, below(), steps, rest, sums + line(j));
     switch (states() - j) {
-      case 3: dot_tile<R, 3>(above, below(), steps, rest, sums + line(j)); break;
-      case 2: dot_tile<R, 2>(above, below(), steps, rest, sums + line(j)); break;
-      case 1: dot_tile<R, 1>(above, below(), steps, rest, sums + line(j)); break;
+      case 3:
+        dot_tile<R, 3>(above, below(), steps, rest, sums + line(j));
+        break;
+      case 2:
+        dot_tile<R, 2>(above, below(), steps, rest, sums + line(j));
+        break;
+      case 1:
+        dot_tile<R, 1>(above, below(), steps, rest, sums + line(j));
+        break;
     }
   }
   template <int R, int C>
@@ -408,10 +421,17 @@ void run_order(SequencePass& pass, bool counted) {
 
 void run(SequencePass& pass, bool counted) {
   switch (pass.chain.states) {
-    case 2: run_order<2>(pass, counted); break;
-    case 3: run_order<3>(pass, counted); break;
-    case 4: run_order<4>(pass, counted); break;
-    default: run_order<0>(pass, counted);
+    case 2:
+      run_order<2>(pass, counted);
+      break;
+    case 3:
+      run_order<3>(pass, counted);
+      break;
+    case 4:
+      run_order<4>(pass, counted);
+      break;
+    default:
+      run_order<0>(pass, counted);
   }
 }
 

@@ -4,9 +4,9 @@
 
 namespace eigentree {
 
-// The tables P(z_t | earlier states) stand end to end in `links`: of state 0, of state 1 given state 0, ..., and last
-// the one of all further steps, given as many states as the order; earlier states first, z_t last. A message has a
-// number for each value of the latest `order` states (fewer in the first steps), the latest state fastest.
+// The tables P(z_t | earlier states) stand end to end in `links`: of state 0, of state 1 given state 0, ..., and
+// last the one of all further steps, given as many states as the order; earlier states first, z_t last. A message
+// has a number for each value of the latest `order` states (fewer in the first steps), the latest state fastest.
 struct HiddenChain {
   const double* links;
   std::int64_t link_numbers, states, order, widest;  // widest: numbers of a full message, states^order

@@ -21,7 +21,6 @@ from eigentree.estimators.spectral_junction_tree import SpectralJunctionTree
 from eigentree.graphs.learned_templates import HiddenChowLiu
 from eigentree.graphs.zoo import hmm
 from eigentree.inference.networks.network import LatentNetwork
-from eigentree.inference.sequences.sequence_passes import LONG
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -87,9 +86,8 @@ def _sequences(states: int) -> None:
     words = [[0, 1, states - 1, -1, *digits] for digits in product((0, 1), repeat=3)]
     # Else these three numbers would be all that there are.
     symbols = range(states)
-    long = (words[0] * LONG)[:LONG]  # cut into pieces
     for hidden in (2, LANES + 1):
-        for X in (words, words[:1], [long]):
+        for X in (words, words[:1]):
             model = EMHMM(hidden, init="random", n_init=1, max_iter=1, categories=symbols).fit(X)
             model.score_samples(X)
     model.decode(words)
