@@ -32,8 +32,73 @@ def expected_counts(
 ) -> tuple[float, int]: ...
 
 # forward_backward
+def sequence_log_prob(
+    symbols: NDArray[np.unsignedinteger],
+    starts: NDArray[np.int64],
+    numbers: NDArray[np.int64],
+    weights: NDArray[np.float64],
+    emissions: NDArray[np.float64],
+    links: NDArray[np.float64],
+    order: int,
+    log_prob: NDArray[np.float64],
+) -> None: ...
+def sequence_counts(
+    symbols: NDArray[np.unsignedinteger],
+    starts: NDArray[np.int64],
+    numbers: NDArray[np.int64],
+    weights: NDArray[np.float64],
+    emissions: NDArray[np.float64],
+    links: NDArray[np.float64],
+    order: int,
+    log_prob: NDArray[np.float64],
+    link_counts: NDArray[np.float64],
+    symbol_counts: NDArray[np.float64],
+) -> None: ...
 
 # state_posteriors
+def filter_steps(
+    symbols: NDArray[np.unsignedinteger],
+    starts: NDArray[np.int64],
+    emissions: NDArray[np.float64],
+    links: NDArray[np.float64],
+    order: int,
+    proba: NDArray[np.float64],
+    ends: NDArray[np.float64],
+) -> None: ...
+def smooth_steps(
+    symbols: NDArray[np.unsignedinteger],
+    starts: NDArray[np.int64],
+    emissions: NDArray[np.float64],
+    links: NDArray[np.float64],
+    order: int,
+    proba: NDArray[np.float64],
+) -> None: ...
+def decode_steps(
+    symbols: NDArray[np.unsignedinteger],
+    starts: NDArray[np.int64],
+    emissions: NDArray[np.float64],
+    links: NDArray[np.float64],
+    order: int,
+    states: NDArray[np.int64],
+    log_prob: NDArray[np.float64],
+) -> None: ...
+def sample_given_steps(
+    symbols: NDArray[np.unsignedinteger],
+    starts: NDArray[np.int64],
+    emissions: NDArray[np.float64],
+    links: NDArray[np.float64],
+    order: int,
+    chances: NDArray[np.float64],
+    states: NDArray[np.int64],
+) -> None: ...
+def sample_steps(
+    starts: NDArray[np.int64],
+    links: NDArray[np.float64],
+    states_count: int,
+    order: int,
+    chances: NDArray[np.float64],
+    states: NDArray[np.int64],
+) -> None: ...
 
 # message_passing
 
