@@ -189,6 +189,16 @@ void OperatorTree::lay_tour() {
   }
 }
 
+void OperatorTree::check_codes(const CodesView& codes, Int columns) const {
+  check(columns == Int(states_.size()), "codes have a line for each column of the tree");
+  for (Int column = 0; column < columns; ++column) {
+    const Int most = message_passing_loops().largest_code(codes, column);
+    if (most > states_[column])
+      refuse("column " + std::to_string(column) + " has the code " + std::to_string(most) + ", but " +
+             std::to_string(states_[column]) + " states");
+  }
+}
+
 OperatorTreeView OperatorTree::view(bool kept) const {
   return {nodes_.data(),
           Int(nodes_.size()),
@@ -247,18 +257,12 @@ class Space {
   MessageSpace space_ = {};
 };
 
-template <class Code, class Array>
-CodesView checked_codes(const OperatorTree& tree, const Array& codes) {
-  tree.check_codes(codes.data(), Int(codes.shape(0)), Int(codes.shape(1)));
-  return {const_cast<Code*>(codes.data()), int(sizeof(Code)), Int(codes.shape(1))};
-}
-
 template <class Code>
 void score_rows(const OperatorTree& tree, In<Code, 2> codes, Out<double> log_size, Out<std::int8_t> sign) {
   check(log_size.shape(0) == codes.shape(1) && sign.shape(0) == codes.shape(1), "one probability per row");
   check(apart(codes, log_size) && apart(codes, sign), "codes share memory with what is written");
   const nb::gil_scoped_release release;
-  const CodesView view = checked_codes<Code>(tree, codes);
+  const CodesView view = tree.checked_codes(codes);
   const OperatorTreeView tree_view = tree.view(false);
   const Space space(tree, tree_view, view.rows, false);
   message_passing_loops().score(tree_view, view, space.parts(), log_size.data(), sign.data());
@@ -275,7 +279,7 @@ void column_tables(const OperatorTree& tree, In<Code, 2> codes, In<Int> offset, 
           "a column's states end outside of the tables");
   check(apart(codes, tables) && apart(offset, tables), "codes or offsets share memory with the tables");
   const nb::gil_scoped_release release;
-  const CodesView view = checked_codes<Code>(tree, codes);
+  const CodesView view = tree.checked_codes(codes);
   const OperatorTreeView tree_view = tree.view(true);
   const Space space(tree, tree_view, view.rows, true);
   message_passing_loops().tables(tree_view, view, space.parts(), offset.data(), tables.data(), width);
@@ -285,7 +289,7 @@ template <class Code>
 void draw_rows(const OperatorTree& tree, Out<Code, 2> codes, In<double, 2> uniform) {
   check(uniform.shape(0) == codes.shape(1) && uniform.shape(1) == codes.shape(0), "one uniform number per cell");
   const nb::gil_scoped_release release;
-  const CodesView view = checked_codes<Code>(tree, codes);
+  const CodesView view = tree.checked_codes(codes);
   const OperatorTreeView tree_view = tree.view(true);
   const Space space(tree, tree_view, view.rows, true);
   message_passing_loops().draw(tree_view, view, space.parts(), tree.tour().data(), Int(tree.tour().size()),

@@ -23,6 +23,7 @@ constexpr std::int64_t entries_at_once = 64;  // whose products are kept while a
 
 struct MessagePassingLoops {
   std::int64_t rows_of_tile;
+  std::int64_t (*largest_code)(const CodesView&, std::int64_t column);
   void (*score)(const OperatorTreeView&, const CodesView&, const MessageSpace&, double* log_size,
                 std::int8_t* sign);
   // P(column = v, the other cells of the row), up to a factor per row, where `offset` of the column is not

@@ -243,6 +243,21 @@ static void add_codes(const void* cells, Index first, Index count, std::int32_t 
   for (Index r = 0; r < count; ++r) place[r] += std::int32_t(codes[r]) * stride;
 }
 
+template <class Code>
+static std::int64_t largest_of(const void* cells, Index first, Index count) {
+  const Code* codes = static_cast<const Code*>(cells) + first;
+  Code most = 0;
+  for (Index r = 0; r < count; ++r) most = larger(most, codes[r]);
+  return std::int64_t(most);
+}
+
+static std::int64_t largest_code(const CodesView& codes, std::int64_t column) {
+  const Index first = column * codes.rows;
+  if (codes.bytes == 1) return largest_of<std::uint8_t>(codes.cells, first, codes.rows);
+  if (codes.bytes == 2) return largest_of<std::uint16_t>(codes.cells, first, codes.rows);
+  return largest_of<std::uint32_t>(codes.cells, first, codes.rows);
+}
+
 static Index code_at(const CodesView& codes, Index column, Index row) {
   const Index at = column * codes.rows + row;
   if (codes.bytes == 1) return static_cast<const std::uint8_t*>(codes.cells)[at];
@@ -609,6 +624,7 @@ static void draw(const OperatorTreeView& tree, const CodesView& codes, const Mes
 }  // namespace LOOPS
 
 const MessagePassingLoops EIGENTREE_JOIN(message_passing_loops_, EIGENTREE_INSTRUCTIONS) = {
-    LOOPS::Pass<LOOPS::Lanes, LOOPS::registers_of_tile>::tile, LOOPS::score, LOOPS::tables, LOOPS::draw};
+    LOOPS::Pass<LOOPS::Lanes, LOOPS::registers_of_tile>::tile, LOOPS::largest_code, LOOPS::score, LOOPS::tables,
+    LOOPS::draw};
 
 }  // namespace eigentree

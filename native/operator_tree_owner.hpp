@@ -19,18 +19,13 @@ class OperatorTree {
   // `kept`: whether every message has lines of its own, or lines are used again once the parent has read them.
   OperatorTreeView view(bool kept) const;
 
-  // Refuses codes (columns, rows) with cells beyond the code of a missing cell.
-  template <class Code>
-  void check_codes(const Code* codes, std::int64_t columns, std::int64_t rows) const {
-    check(columns == std::int64_t(states_.size()), "codes have a row for each column of the tree");
-    for (std::int64_t column = 0; column < columns; ++column) {
-      Code most = 0;
-      for (std::int64_t r = 0; r < rows; ++r)
-        most = codes[column * rows + r] > most ? codes[column * rows + r] : most;
-      if (std::int64_t(most) > states_[column])
-        refuse("column " + std::to_string(column) + " has the code " + std::to_string(most) + ", but " +
-               std::to_string(states_[column]) + " states");
-    }
+  // The codes (columns, rows), once no cell is beyond the code of a missing one.
+  template <class Array>
+  CodesView checked_codes(const Array& codes) const {
+    using Code = std::remove_const_t<typename Array::Scalar>;
+    const CodesView view = {const_cast<Code*>(codes.data()), int(sizeof(Code)), std::int64_t(codes.shape(1))};
+    check_codes(view, std::int64_t(codes.shape(0)));
+    return view;
   }
 
   const std::vector<std::int64_t>& states() const { return states_; }
@@ -42,6 +37,7 @@ class OperatorTree {
   std::int64_t most_legs() const { return most_legs_; }
 
  private:
+  void check_codes(const CodesView& codes, std::int64_t columns) const;
   void read_shape(In<std::int64_t, 2> nodes, In<std::int64_t> children, In<std::int64_t> columns);
   void read_entries(In<std::int64_t, 2> index, In<double> values);
   void lay_lines();

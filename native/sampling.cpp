@@ -23,11 +23,10 @@ void decode_rows(const OperatorTree& tree, Out<Code, 2> codes, In<bool> decoded,
             apart(decoded, log_prob),
         "codes share memory with what is written");
   const nb::gil_scoped_release release;
-  tree.check_codes(codes.data(), Int(codes.shape(0)), rows);
+  const CodesView cells = tree.checked_codes(codes);
   std::vector<double> score(static_cast<std::size_t>(view.depth));
   std::vector<Int> entry(score.size()), state(score.size()), chosen(static_cast<std::size_t>(view.count));
-  sampling_loops().decode(view, {codes.data(), int(sizeof(Code)), rows},
-                          {score.data(), entry.data(), state.data(), chosen.data()}, decoded.data(),
+  sampling_loops().decode(view, cells, {score.data(), entry.data(), state.data(), chosen.data()}, decoded.data(),
                           tree.given_entry().data(), entries.data(), log_prob.data());
 }
 
