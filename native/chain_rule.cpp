@@ -1,6 +1,7 @@
 #include "chain_rule.hpp"
 
 #include <cstring>
+#include <type_traits>
 #include <vector>
 
 #include "boundary.hpp"
@@ -147,21 +148,21 @@ int64_t block_of(int64_t lines, int64_t rows) {
   return (block + most_rows_at_a_time - 1) / most_rows_at_a_time * most_rows_at_a_time;
 }
 
-template <class Code>
-void chain_rule(const In<int64_t, 3>& ports, const In<int64_t>& first_value, const In<int64_t>& states,
-                const In<int64_t, 2>& messages, int64_t known_size, const In<int64_t, 2>& given_steps,
-                const In<double>& values, const FloorArrays& floor, Code* codes, int64_t columns, int64_t rows,
+// Scores rows; with uniform numbers, states are sampled into missing cells.
+template <class Codes>
+void chain_rule(const CheckedTree& checked, const std::vector<int64_t>& constants,
+                const In<int64_t, 2>& given_steps, const FloorArrays& floor, const Codes& codes,
                 const double* uniform, const Out<double, 2>& found) {
-  const CheckedTree checked(ports, first_value, states, known_size, values);
-  const std::vector<int64_t> constants = checked_messages(checked, messages);
+  using Code = std::remove_const_t<typename Codes::Scalar>;
+  const int64_t columns = int64_t(codes.shape(0)), rows = int64_t(codes.shape(1));
   const CheckedSteps steps(checked, given_steps, columns, floor);
-  check(found.shape(0) == 3 && int64_t(found.shape(1)) == rows, "three numbers per row");
+  check(found.shape(0) == 3 && found.shape(1) == codes.shape(1), "three numbers per row");
   for (const ChainRuleStep& step : steps.steps)
-    if (step.column >= 0) check_codes(codes + step.column * rows, rows, checked.states[step.node]);
+    if (step.column >= 0) check_codes(codes.data() + step.column * rows, rows, checked.states[step.node]);
 
   nb::gil_scoped_release release;
   const int64_t lines = steps.lines + steps.table, block = block_of(lines + 8, rows);
-  std::vector<double> known(known_size), numbers((lines + 8) * block), matrices(steps.matrices),
+  std::vector<double> known(checked.known), numbers((lines + 8) * block), matrices(steps.matrices),
       products(steps.products * most_rows_at_a_time);
   std::vector<int64_t> place(block);
   double* per_row = numbers.data() + lines * block;
@@ -182,35 +183,45 @@ void chain_rule(const In<int64_t, 3>& ports, const In<int64_t>& first_value, con
   const ChainRuleTree tree = checked.tree();
   chain_rule_loops().constants(tree, constants.data(), int64_t(constants.size() / 2), known.data());
   // Codes are written where cells are sampled only.
-  const CodeTable cells{const_cast<std::remove_const_t<Code>*>(codes), int(sizeof(Code)), rows};
+  const CodeTable cells{const_cast<Code*>(codes.data()), int(sizeof(Code)), rows};
   chain_rule_loops().score(tree, steps.steps.data(), int64_t(steps.steps.size()), known.data(), floor.floor(),
                            cells, uniform, space, found.data());
 }
 
+// Adds a function whose arguments are those of the plan, the values and the floor, and `More`.
+template <class... More, class Body, class... Names>
+void bind(nb::module_& m, const char* name, const Body& body, const Names&... names) {
+  m.def(
+      name,
+      [body](In<int64_t, 3> ports, In<int64_t> first_value, In<int64_t> states, In<int64_t, 2> constants,
+             int64_t size, In<int64_t, 2> steps, In<double> values, double share, In<double> marginals,
+             In<int64_t> first, const More&... more) {
+        const CheckedTree tree(ports, first_value, states, size, values);
+        body(tree, checked_messages(tree, constants), steps, FloorArrays{share, marginals, first}, more...);
+      },
+      given("ports"), given("first_value"), given("states"), given("constants"), nb::arg("size"), given("steps"),
+      given("values"), nb::arg("share"), given("marginals"), given("first"), given(names)...);
+}
+
+template <class Code>
+void score_rows(const CheckedTree& tree, const std::vector<int64_t>& constants, const In<int64_t, 2>& steps,
+                const FloorArrays& floor, const In<Code, 2>& codes, const Out<double, 2>& found) {
+  chain_rule(tree, constants, steps, floor, codes, nullptr, found);
+}
+
+template <class Code>
+void sample_rows(const CheckedTree& tree, const std::vector<int64_t>& constants, const In<int64_t, 2>& steps,
+                 const FloorArrays& floor, const Out<Code, 2>& codes, const In<double, 2>& uniform,
+                 const Out<double, 2>& found) {
+  check(uniform.shape(0) == codes.shape(0) && uniform.shape(1) == codes.shape(1), "a random number per cell");
+  chain_rule(tree, constants, steps, floor, codes, uniform.data(), found);
+}
+
 template <class Code>
 void bind_codes(nb::module_& m) {
-  m.def(
-      "score_rows",
-      [](In<int64_t, 3> ports, In<int64_t> first_value, In<int64_t> states, In<int64_t, 2> constants, int64_t size,
-         In<int64_t, 2> steps, In<double> values, double share, In<double> marginals, In<int64_t> first,
-         In<Code, 2> codes, Out<double, 2> found) {
-        chain_rule(ports, first_value, states, constants, size, steps, values, {share, marginals, first},
-                   codes.data(), int64_t(codes.shape(0)), int64_t(codes.shape(1)), nullptr, found);
-      },
-      given("ports"), given("first_value"), given("states"), given("constants"), nb::arg("size"), given("steps"),
-      given("values"), nb::arg("share"), given("marginals"), given("first"), given("codes"), given("found"));
-  m.def(
-      "sample_rows",
-      [](In<int64_t, 3> ports, In<int64_t> first_value, In<int64_t> states, In<int64_t, 2> constants, int64_t size,
-         In<int64_t, 2> steps, In<double> values, double share, In<double> marginals, In<int64_t> first,
-         Out<Code, 2> codes, In<double, 2> uniform, Out<double, 2> found) {
-        check(uniform.shape(0) == codes.shape(0) && uniform.shape(1) == codes.shape(1), "a random number per cell");
-        chain_rule(ports, first_value, states, constants, size, steps, values, {share, marginals, first},
-                   codes.data(), int64_t(codes.shape(0)), int64_t(codes.shape(1)), uniform.data(), found);
-      },
-      given("ports"), given("first_value"), given("states"), given("constants"), nb::arg("size"), given("steps"),
-      given("values"), nb::arg("share"), given("marginals"), given("first"), given("codes"), given("uniform"),
-      given("found"));
+  bind<In<Code, 2>, Out<double, 2>>(m, "score_rows", score_rows<Code>, "codes", "found");
+  bind<Out<Code, 2>, In<double, 2>, Out<double, 2>>(m, "sample_rows", sample_rows<Code>, "codes", "uniform",
+                                                    "found");
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include <cmath>
 
 #include "chain_rule.hpp"
+#include "code_table.hpp"
 #include "vectors.hpp"
 
 namespace eigentree {
@@ -145,24 +146,8 @@ struct Block {
   // The codes of a leaf's column; rows behind the last of a block are as if all were missing.
   void read(Index column, Index states) const {
     const Index at = column * cells.rows + start;
-    if (cells.bytes == 1)
-      for (Index r = 0; r < count; ++r) space.place[r] = static_cast<const std::uint8_t*>(cells.codes)[at + r];
-    else if (cells.bytes == 2)
-      for (Index r = 0; r < count; ++r) space.place[r] = static_cast<const std::uint16_t*>(cells.codes)[at + r];
-    else
-      for (Index r = 0; r < count; ++r) space.place[r] = static_cast<const std::uint32_t*>(cells.codes)[at + r];
+    for (Index r = 0; r < count; ++r) space.place[r] = code_at(cells, at + r);
     for (Index r = count; r < space.block; ++r) space.place[r] = states;
-  }
-
-  void write(Index column, Index r, Index state) const {
-    const Index at = column * cells.rows + start + r;
-    if (cells.bytes == 1)
-      static_cast<std::uint8_t*>(cells.codes)[at] = std::uint8_t(state);
-    else if (cells.bytes == 2)
-      static_cast<std::uint16_t*>(cells.codes)[at] = std::uint16_t(state);
-    else
-      static_cast<std::uint32_t*>(cells.codes)[at] = std::uint32_t(state);
-    space.place[r] = state;
   }
 
   // The table of a leaf's column given the cells before it, a line per state, its sum and that of its positive
@@ -208,7 +193,8 @@ struct Block {
         }
         if (q > 0.0) {
           // Rounding may leave a little over: the last state that is possible gets it.
-          write(step.column, r, s);
+          space.place[r] = s;
+          put_code(cells, step.column * cells.rows + start + r, s);
           left -= q;
           if (left < 0.0) break;
         }
