@@ -159,54 +159,56 @@ class Passes {
   }
 
   // From both ends of a sequence at once, since a step waits for the one before: writes what comes to each piece,
-  // up to a factor, and returns log P(x).
+  // up to a factor, and returns log P(x). Where nothing is counted, both meet in the middle: P(x) = sum_z m_t(z)
+  // a_t(z).
   double pass_single(const SequencePlace& own, Pieces pieces, bool counted) {
     double *here = pass.single, *next = here + widest(), *ahead = next + widest(), *seen = ahead + widest();
-    const Index order = pass.chain.order;
+    const Index order = pass.chain.order, steps = counted ? own.length : (own.length + 1) / 2;
     Index begins = order, begun = 0, ended = pieces.count, ends = own.length - 1, checked = pass.checked_every;
-    double halved = 0.0, total = 0.0;
-    while (ended > 2 && order + (ended - 2) * pieces.steps >= own.length) --ended;  // the last may be empty
+    double exponents = 0.0;
     for (Index z = 0; z < widest(); ++z) ahead[z] = here[z] = pass.before[z] = 1.0;
-    for (Index done = 0; done < own.length; ++done) {
+    while (order + (ended - 2) * pieces.steps >= own.length) --ended;  // the last pieces may be empty
+    for (Index done = 0; done < steps; ++done) {
+      const Index t = own.length - 1 - done;
       if (done == begins && counted) {
         ++begun;
         begins += pieces.steps;
         for (Index z = 0; z < widest(); ++z) pass.before[begun * widest() + z] = here[z];
       }
-      total = step_on<K>(pass.chain, done, here, emissions_at(own.begin + done), next);
-      double* other = here;
-      here = next, next = other;
-      const bool check = --checked == 0 || done == own.length - 1;
-      if (check) {
-        checked = pass.checked_every;
-        halved += rescale(here, size_at(done), total);
-      }
-      if (!counted) continue;
-      const Index t = own.length - 1 - done;
-      if (t == ends) {
+      if (t == ends && counted) {
         --ended;
         ends = order + (ended - 1) * pieces.steps - 1;
         for (Index z = 0; z < widest(); ++z) pass.after[ended * widest() + z] = ahead[z];
       }
-      if (t == 0) break;
-      const double* emission = emissions_at(own.begin + t);
-      for (Index z = 0; z < size_at(t); z += states())
-        for (Index j = 0; j < states(); ++j) seen[z + j] = emission[j] * ahead[z + j];
-      double largest = step_back<K>(pass.chain, pass.turned, t, seen, ahead);
-      if (check) rescale(ahead, size_at(t - 1), largest);
+      step_on<K>(pass.chain, done, here, emissions_at(own.begin + done), next);
+      double* other = here;
+      here = next, next = other;
+      if (t > 0 && (counted || t > done)) {
+        const double* emission = emissions_at(own.begin + t);
+        for (Index z = 0; z < size_at(t); z += states())
+          for (Index j = 0; j < states(); ++j) seen[z + j] = emission[j] * ahead[z + j];
+        step_back<K>(pass.chain, pass.turned, t, seen, ahead);
+      }
+      if (--checked == 0) {
+        checked = pass.checked_every;
+        const double taken = rescale(here, size_at(done)), taken_ahead = rescale(ahead, widest());
+        exponents += counted ? taken : taken + taken_ahead;
+      }
     }
-    return total > 0.0 ? std::log(total) + halved * std::log(2.0) : -HUGE_VAL;
+    double total = 0.0;
+    for (Index z = 0; z < size_at(steps - 1); ++z) total += counted ? here[z] : here[z] * ahead[z];
+    return total > 0.0 ? std::log(total) + exponents * std::log(2.0) : -HUGE_VAL;
   }
 
   // Numbers of the message of a step.
   INLINE Index size_at(Index t) const { return link_at(t).rest * states(); }
 
-  // Multiply a message that has become small by a power of two; its total or largest number is given, and scaled
-  // too. Returns the exponent that was taken away.
-  static double rescale(double* message, Index size, double& total) {
+  // Multiply a message that has become small by a power of two; return the exponent that was taken away.
+  static double rescale(double* message, Index size) {
+    const double total = total_of(message, size);
     if (!(0.0 < total && total < Tiny)) return 0.0;
     int exponent_of_two;
-    total = std::frexp(total, &exponent_of_two);
+    std::frexp(total, &exponent_of_two);
     const double factor = std::ldexp(1.0, -exponent_of_two);
     for (Index z = 0; z < size; ++z) message[z] *= factor;
     return exponent_of_two;

@@ -6,7 +6,7 @@
 namespace eigentree::LOOPS {
 namespace {
 
-// What is ahead is divided by its largest number where that is less.
+// What is ahead is divided by its total where that is less.
 constexpr double Tiny = 0x1p-200;
 
 // The passes for a known number of states, or any (0).
@@ -44,7 +44,7 @@ class Sequence {
       const Index size = size_at(t);
       double* proba = pass.proba + (begin + t) * states();
       double total = 0.0;
-      in_tiles<K>(states(), [&](Index first, auto width) {
+      in_tiles(states(), [&](Index first, auto width) {
         double sums[width.count] = {};
         for (Index z = first; z < size; z += states())
           for (int j = 0; j < width.count; ++j) {
@@ -58,9 +58,10 @@ class Sequence {
       });
       for (Index j = 0; j < states(); ++j) proba[j] /= total;
       if (t == 0) return;
-      const double largest = step_back<K>(pass.chain, pass.turned, t, seen, ahead);
-      if (largest < Tiny)
-        for (Index z = 0; z < size_at(t - 1); ++z) ahead[z] /= largest;
+      step_back<K>(pass.chain, pass.turned, t, seen, ahead);
+      const double all_ahead = total_of(ahead, size_at(t - 1));
+      if (all_ahead < Tiny)
+        for (Index z = 0; z < size_at(t - 1); ++z) ahead[z] /= all_ahead;
     }
   }
 
@@ -74,7 +75,7 @@ class Sequence {
       std::uint16_t* back = pass.back + t * pass.chain.widest;
       const Link link = link_at(t);
       for (Index r = 0; r < link.rest; ++r)
-        in_tiles<K>(states(), [&](Index first, auto width) {
+        in_tiles(states(), [&](Index first, auto width) {
           double best[width.count];
           std::int64_t from[width.count] = {};
           for (int j = 0; j < width.count; ++j) best[j] = t == 0 ? pass.chain.links[first + j] : -HUGE_VAL;
@@ -180,7 +181,8 @@ class Sequence {
   bool forward() const {
     for (Index t = 0; t < count; ++t) {
       double* here = message(t);
-      const double total = step_on<K>(pass.chain, t, here - pass.chain.widest, emissions_at(t), here);
+      step_on<K>(pass.chain, t, here - pass.chain.widest, emissions_at(t), here);
+      const double total = total_of(here, size_at(t));
       if (!(total > 0.0)) return false;
       for (Index z = 0; z < size_at(t); ++z) here[z] /= total;
     }
