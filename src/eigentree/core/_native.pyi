@@ -15,10 +15,90 @@ def hash_rows(codes: NDArray[np.unsignedinteger], hashes: NDArray[np.uint64]) ->
 # windows
 
 # estep
+def expected_counts(
+    nodes: NDArray[np.int64],
+    edges: NDArray[np.int64],
+    places: NDArray[np.int64],
+    ones: int,
+    down: int,
+    share: int,
+    sections: NDArray[np.int64],
+    values: NDArray[np.floating],
+    codes: NDArray[np.unsignedinteger],
+    weights: NDArray[np.float64],
+    sums: NDArray[np.float64],
+    threads: int,
+    block: int,
+) -> tuple[float, int]: ...
 
 # forward_backward
+def sequence_log_prob(
+    symbols: NDArray[np.unsignedinteger],
+    starts: NDArray[np.int64],
+    numbers: NDArray[np.int64],
+    weights: NDArray[np.float64],
+    emissions: NDArray[np.float64],
+    links: NDArray[np.float64],
+    order: int,
+    log_prob: NDArray[np.float64],
+) -> None: ...
+def sequence_counts(
+    symbols: NDArray[np.unsignedinteger],
+    starts: NDArray[np.int64],
+    numbers: NDArray[np.int64],
+    weights: NDArray[np.float64],
+    emissions: NDArray[np.float64],
+    links: NDArray[np.float64],
+    order: int,
+    log_prob: NDArray[np.float64],
+    link_counts: NDArray[np.float64],
+    symbol_counts: NDArray[np.float64],
+) -> None: ...
 
 # state_posteriors
+def filter_steps(
+    symbols: NDArray[np.unsignedinteger],
+    starts: NDArray[np.int64],
+    emissions: NDArray[np.float64],
+    links: NDArray[np.float64],
+    order: int,
+    proba: NDArray[np.float64],
+    ends: NDArray[np.float64],
+) -> None: ...
+def smooth_steps(
+    symbols: NDArray[np.unsignedinteger],
+    starts: NDArray[np.int64],
+    emissions: NDArray[np.float64],
+    links: NDArray[np.float64],
+    order: int,
+    proba: NDArray[np.float64],
+) -> None: ...
+def decode_steps(
+    symbols: NDArray[np.unsignedinteger],
+    starts: NDArray[np.int64],
+    emissions: NDArray[np.float64],
+    links: NDArray[np.float64],
+    order: int,
+    states: NDArray[np.int64],
+    log_prob: NDArray[np.float64],
+) -> None: ...
+def sample_given_steps(
+    symbols: NDArray[np.unsignedinteger],
+    starts: NDArray[np.int64],
+    emissions: NDArray[np.float64],
+    links: NDArray[np.float64],
+    order: int,
+    chances: NDArray[np.float64],
+    states: NDArray[np.int64],
+) -> None: ...
+def sample_steps(
+    starts: NDArray[np.int64],
+    links: NDArray[np.float64],
+    states_count: int,
+    order: int,
+    chances: NDArray[np.float64],
+    states: NDArray[np.int64],
+) -> None: ...
 
 # message_passing
 class OperatorTree:
@@ -64,5 +144,132 @@ def choose_states(
 ) -> None: ...
 
 # chain_rule
+CLIPPED: float
+
+def chain_rule_constants(
+    ports: NDArray[np.int64],
+    first_value: NDArray[np.int64],
+    states: NDArray[np.int64],
+    constants: NDArray[np.int64],
+    values: NDArray[np.float64],
+    known: NDArray[np.float64],
+) -> None: ...
+def score_rows(
+    ports: NDArray[np.int64],
+    first_value: NDArray[np.int64],
+    states: NDArray[np.int64],
+    constants: NDArray[np.int64],
+    size: int,
+    steps: NDArray[np.int64],
+    values: NDArray[np.float64],
+    share: float,
+    marginals: NDArray[np.float64],
+    first: NDArray[np.int64],
+    codes: NDArray[np.unsignedinteger],
+    found: NDArray[np.float64],
+) -> None: ...
+def sample_rows(
+    ports: NDArray[np.int64],
+    first_value: NDArray[np.int64],
+    states: NDArray[np.int64],
+    constants: NDArray[np.int64],
+    size: int,
+    steps: NDArray[np.int64],
+    values: NDArray[np.float64],
+    share: float,
+    marginals: NDArray[np.float64],
+    first: NDArray[np.int64],
+    codes: NDArray[np.unsignedinteger],
+    uniform: NDArray[np.float64],
+    found: NDArray[np.float64],
+) -> None: ...
 
 # operator_steps
+def walk_sequences(
+    values: NDArray[np.float64],
+    heads: NDArray[np.float64],
+    first_value: NDArray[np.int64],
+    first_head: NDArray[np.int64],
+    ranks: NDArray[np.int64],
+    states: NDArray[np.int64],
+    start: NDArray[np.float64],
+    low: NDArray[np.float64],
+    high: NDArray[np.float64],
+    first_pattern: NDArray[np.int64],
+    first_match: NDArray[np.int64],
+    matches: NDArray[np.int64],
+    patterns: NDArray[np.int64],
+    share: float,
+    marginals: NDArray[np.float64],
+    first: NDArray[np.int64],
+    codes: NDArray[np.unsignedinteger],
+    starts: NDArray[np.int64],
+    begins: NDArray[np.bool_],
+    found: NDArray[np.float64],
+    each: NDArray[np.float64],
+    messages: NDArray[np.float64],
+    last: NDArray[np.float64],
+) -> None: ...
+def sample_sequences(
+    values: NDArray[np.float64],
+    heads: NDArray[np.float64],
+    first_value: NDArray[np.int64],
+    first_head: NDArray[np.int64],
+    ranks: NDArray[np.int64],
+    states: NDArray[np.int64],
+    start: NDArray[np.float64],
+    low: NDArray[np.float64],
+    high: NDArray[np.float64],
+    first_pattern: NDArray[np.int64],
+    first_match: NDArray[np.int64],
+    matches: NDArray[np.int64],
+    patterns: NDArray[np.int64],
+    share: float,
+    marginals: NDArray[np.float64],
+    first: NDArray[np.int64],
+    codes: NDArray[np.unsignedinteger],
+    starts: NDArray[np.int64],
+    uniform: NDArray[np.float64],
+) -> None: ...
+def smooth_sequences(
+    values: NDArray[np.float64],
+    heads: NDArray[np.float64],
+    first_value: NDArray[np.int64],
+    first_head: NDArray[np.int64],
+    ranks: NDArray[np.int64],
+    states: NDArray[np.int64],
+    start: NDArray[np.float64],
+    low: NDArray[np.float64],
+    high: NDArray[np.float64],
+    first_pattern: NDArray[np.int64],
+    first_match: NDArray[np.int64],
+    matches: NDArray[np.int64],
+    patterns: NDArray[np.int64],
+    share: float,
+    marginals: NDArray[np.float64],
+    first: NDArray[np.int64],
+    codes: NDArray[np.unsignedinteger],
+    starts: NDArray[np.int64],
+    found: NDArray[np.float64],
+) -> None: ...
+def sample_unknown(
+    values: NDArray[np.float64],
+    heads: NDArray[np.float64],
+    first_value: NDArray[np.int64],
+    first_head: NDArray[np.int64],
+    ranks: NDArray[np.int64],
+    states: NDArray[np.int64],
+    start: NDArray[np.float64],
+    low: NDArray[np.float64],
+    high: NDArray[np.float64],
+    first_pattern: NDArray[np.int64],
+    first_match: NDArray[np.int64],
+    matches: NDArray[np.int64],
+    patterns: NDArray[np.int64],
+    share: float,
+    marginals: NDArray[np.float64],
+    first: NDArray[np.int64],
+    codes: NDArray[np.unsignedinteger],
+    starts: NDArray[np.int64],
+    uniform: NDArray[np.float64],
+) -> None: ...
