@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -64,7 +65,7 @@ def test_sequences_have_the_product_of_their_cells(
     steps, floor, codes, starts = problem(shape, shape, share, dtype)
     begins = np.arange(len(starts) - 1) != 3
     found, each, messages, last = walk_sequences(steps, floor, codes, starts, begins, True, True, True)
-    for i, (first, stop) in enumerate(zip(starts, starts[1:], strict=False)):
+    for i, (first, stop) in enumerate(pairwise(starts)):
         expected = mirror.walk(steps, floor, codes[:, first:stop], bool(begins[i]))
         assert_allclose(found[:, i], expected[0], rtol=1e-10, atol=1e-10)
         assert_allclose(each[first:stop], expected[1], rtol=1e-10, atol=1e-10)
@@ -98,7 +99,7 @@ def test_samples_are_where_the_uniform_number_falls(shape: int, instructions: st
     uniform = np.random.default_rng(0).random(codes.shape)
     made = codes.copy()
     sample_sequences(steps, floor, made, starts, uniform)
-    for first, stop in zip(starts, starts[1:], strict=False):
+    for first, stop in pairwise(starts):
         own = slice(first, stop)
         assert_array_equal(made[:, own], mirror.walk(steps, floor, codes[:, own], True, uniform[:, own])[4])
 
@@ -109,7 +110,7 @@ def test_cells_that_are_not_known_have_their_smoothed_distribution(
     shape: int, share: float, instructions: str
 ) -> None:
     steps, floor, codes, starts = problem(shape, shape + 20, share)
-    parts = [codes[:, first:stop] for first, stop in zip(starts, starts[1:], strict=False)]
+    parts = [codes[:, first:stop] for first, stop in pairwise(starts)]
     expected = [line for part in parts for line in mirror.smooth(steps, floor, part)[0]]
     found = smooth_sequences(steps, floor, codes, starts, len(expected))
     for own, line in zip(found, expected, strict=True):
@@ -124,7 +125,7 @@ def test_cells_that_are_not_known_are_sampled_together(shape: int, instructions:
     uniform = np.random.default_rng(1).random(codes.shape)
     made = codes.copy()
     sample_unknown(steps, floor, made, starts, uniform)
-    for first, stop in zip(starts, starts[1:], strict=False):
+    for first, stop in pairwise(starts):
         own = slice(first, stop)
         assert_array_equal(made[:, own], mirror.smooth(steps, floor, codes[:, own], uniform[:, own])[1])
 
@@ -142,7 +143,7 @@ def test_no_sequence_depends_on_those_beside_it(instructions: str) -> None:
     codes = random.integers(0, 3, (2, 2_000)).astype(np.uint8)
     starts = np.array([0, *np.cumsum(random.integers(0, 70, 40))])
     whole, each, _, _ = walk_sequences(steps, floor, codes, starts, np.ones(40, bool), each=True)
-    for i, (first, stop) in enumerate(zip(starts, starts[1:], strict=False)):
+    for i, (first, stop) in enumerate(pairwise(starts)):
         own = np.ascontiguousarray(codes[:, first:stop])
         alone = walk_sequences(steps, floor, own, np.array([0, stop - first]), np.ones(1, bool), each=True)
         assert_array_equal(alone[0][:, 0], whole[:, i])
@@ -170,7 +171,7 @@ def test_operators_that_are_no_numbers_leave_the_marginals(value: float) -> None
     steps.heads[0] = value
     found = walk_sequences(steps, floor, codes, starts, np.ones(5, bool))[0]
     if value != -math.inf:
-        expected = [np.log(floor.marginals[codes[0, a:b]]).sum() for a, b in zip(starts, starts[1:], strict=False)]
+        expected = [np.log(floor.marginals[codes[0, a:b]]).sum() for a, b in pairwise(starts)]
         assert_allclose(found[0], expected)
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-
 from core.mirrors.chain_rule import CLIPPED
+
 from eigentree.core.sequences.operator_steps import StepOperators
 from eigentree.core.trees.chain_rule import Floor
 
