@@ -7,7 +7,6 @@ import time
 from dataclasses import KW_ONLY, field
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self
 
-from eigentree.core.compiling import announced
 from eigentree.counting.counts import Counts
 from eigentree.counting.holdout_sample import RowSample
 from eigentree.counting.pair_counts import PairCounts
@@ -305,7 +304,6 @@ class SpectralJunctionTree(DensityMixin):
         """
         return recovered(self.model_.fit)
 
-    @announced
     @our_arithmetic
     def to_network(
         self,
