@@ -349,7 +349,7 @@ class Estep {
         exponents(checked.rows) {
     std::memcpy(values.data(), given, std::size_t(value_count) * sizeof(T));
     transpose_blocks(found, given, transposed.data());
-    block = rows_of_block ? rows_of_block : usual_block();
+    block = rows_of_block ? std::min(rows_of_block, most) : usual_block();
     stretches = usual_stretches();
     Index longest = 1, deepest = 0;
     for (std::size_t s = 0; s < found.sections.size(); ++s) {
