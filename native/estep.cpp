@@ -400,7 +400,7 @@ class Estep {
     }
     double power = 0.0;
     for (Index r = rows; r < found.rows; ++r) power += weights[r] * double(exponents.data()[r]);
-    all.sum += 0.6931471805599453 * power;
+    all.sum += log_2 * power;
     if (!sums) return all;
 
     for (Index stretch = 1; stretch < stretches; ++stretch)
