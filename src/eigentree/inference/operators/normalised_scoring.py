@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from eigentree.core.trees.chain_rule import ChainRulePlan, ChainRuleSpace, Floor, chain_rule, constants
+from eigentree.core.trees.chain_rule import ChainRulePlan, Floor, constants, sample_rows, score_rows
 from eigentree.inference.operators.operator_layout import LinePool
 
 if TYPE_CHECKING:
@@ -34,9 +34,6 @@ if TYPE_CHECKING:
     from eigentree.arrays import Codes, Floats, Integers
 
 __all__ = ["ChainRule", "ChainRuleNode", "ChainRuleScores", "Floor", "floor_of"]
-
-CACHE_BYTES = 192 * 1024
-"""What the messages of one block of rows may take, so that they stay in the second-level cache."""
 
 NOWHERE = -1
 
@@ -117,36 +114,21 @@ class ChainRule:
         are filled in place, each sampled given those before it alone.
         """
         cells = np.ascontiguousarray(codes.T)
-        rows = cells.shape[1]
-        uniform = np.empty((len(cells), 0)) if random is None else random.random(codes.shape).T.copy()
-        sizes, steps = self.plan.ports[:, :, 0], self.plan.steps
-        messages = int((steps[:, 6] + sizes[steps[:, 0], steps[:, 1]]).max(initial=0))
-        products = sizes[steps[:, 0], steps[:, 2]] * sizes[steps[:, 0], steps[:, 3]]
-        lines = messages + max(int(products.max()), int(self.plan.states.max()))
-        block = max(1, min(int(np.clip(CACHE_BYTES // (8 * lines), 32, 512)), rows))
-        per_row = [np.empty(block) for _ in range(5)]
-        spare = np.empty(int(sizes.prod(axis=1).max()))
-        space = ChainRuleSpace(np.empty((lines, block)), messages, spare, *per_row)
-        found = np.zeros((3, rows))
-        chain_rule(self.plan, values, self._known(values), floor, cells, uniform, space, found)
-        if random is not None:
-            codes[:] = cells.T
+        if random is None:
+            return ChainRuleScores(*score_rows(self.plan, values, floor, cells))
+        uniform = random.random(codes.shape).T.copy()
+        found = sample_rows(self.plan, values, floor, cells, uniform)
+        codes[:] = cells.T
         return ChainRuleScores(*found)
 
     def total(self, values: Floats) -> float:
         """Return the sum of the operators over all rows, signs and all."""
-        known = self._known(values)
+        known = constants(self.plan, values)
         node, port = self.plan.steps[0, :2].tolist()
         size, stride, entry, _ = self.plan.ports[node, port].tolist()
         missing = int(self.plan.first_value[node] + self.plan.states[node])
         own = values[missing + np.arange(size) * stride]
         return float(own @ known[entry : entry + size])
-
-    def _known(self, values: Floats) -> Floats:
-        """Return the messages over every edge when all cells are missing."""
-        known = np.empty(self.plan.size)
-        constants(self.plan, values, known)
-        return known
 
 
 class _ChainRuleSteps:

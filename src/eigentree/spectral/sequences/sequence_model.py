@@ -8,10 +8,15 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from eigentree.core.sequences.operator_steps import smooth_sequences, walk_sequences
+from eigentree.core.sequences.operator_steps import (
+    sample_sequences,
+    sample_unknown,
+    smooth_sequences,
+    walk_sequences,
+)
 from eigentree.core.trees.chain_rule import CLIPPED
 from eigentree.counting.holdout_sample import held_share
-from eigentree.counting.window_counts import batches_of_steps, read_only
+from eigentree.counting.window_counts import batches_of_steps
 from eigentree.inference.operators.normalised_scoring import ChainRuleScores, floor_of
 from eigentree.inference.threads import in_order
 from eigentree.spectral.learn.shrinkage import FOLDS, LEAST_LOG, MANY_SAMPLES, chosen
@@ -66,11 +71,6 @@ class SpectralSequenceModel:
     def _floor(self) -> Floor:
         return floor_of(self.floor, self.marginals)
 
-    @property
-    def rank(self) -> int:
-        """The size of a message between two steps."""
-        return int(self.operators.ranks[0])
-
     @our_arithmetic
     def scored(
         self,
@@ -80,7 +80,6 @@ class SpectralSequenceModel:
         each: bool = False,
         messages: bool = False,
         last: bool = False,
-        sampled: tuple[Floats, Codes] | None = None,
     ) -> ChainRuleScores:
         """Return the scores of sequences that lie end to end.
 
@@ -93,30 +92,18 @@ class SpectralSequenceModel:
             Where nothing is known of the steps before a sequence's first; by default all begin with it.
         each, messages, last : bool
             Whether the probability of each step, the message before each, and that behind the last are wanted.
-        sampled : (array, array), shape (blocks, steps), optional
-            Uniform numbers, and where the patterns go that are sampled by them in place of missing ones.
         """
-        nothing = np.empty((codes.shape[1], 0))
-        count, steps = len(starts) - 1, len(codes)
-        found = np.zeros((3, count))
-        log_probs = np.empty(steps if each else 0)
-        before = np.empty((steps if messages else 0, self.rank))
-        behind = np.empty((count if last else 0, self.rank))
-        walk_sequences(
+        (log_prob, clipped, refused), *of_steps = walk_sequences(
             self.operators,
             self._floor,
-            read_only(codes.T),
-            read_only(starts),
-            np.ones(count, bool) if begins is None else begins,
-            *(sampled or (nothing, nothing.astype(codes.dtype))),
-            self._space(),
-            found,
-            log_probs,
-            before,
-            behind,
+            np.ascontiguousarray(codes.T),
+            starts,
+            np.ones(len(starts) - 1, bool) if begins is None else begins,
+            each,
+            messages,
+            last,
         )
-        log_prob, clipped, refused = found
-        return ChainRuleScores(log_prob, clipped, refused, log_probs, before, behind)
+        return ChainRuleScores(log_prob, clipped, refused, *of_steps)
 
     def log_prob(self, sequences: Sequences, threads: int = 1) -> Floats:
         """Return the log probability of each sequence, missing cells marginalised out; -inf if it is impossible."""
@@ -164,7 +151,7 @@ class SpectralSequenceModel:
             empty = np.empty((len(nothing), end - begin), np.min_scalar_type(int(nothing.max())))
             empty[:] = nothing[:, None]
             own = starts[first : last + 1] - begin
-            self.scored(empty.T, own, sampled=(np.asarray(random.random(empty.shape)), empty))
+            sample_sequences(self.operators, self._floor, empty, own, np.asarray(random.random(empty.shape)))
             made[begin:end] = blocks.decoded(empty.T, dtype)
         return made
 
@@ -232,11 +219,13 @@ class SpectralSequenceModel:
         blocks = self.fit.plan.blocks
         patterns = blocks.encoded(codes)
         if random is not None:
-            _, sampled = self._smoothed(patterns, starts, random.random(patterns.shape[::-1]))
+            sampled = patterns.T.copy()
+            sample_unknown(self.operators, self._floor, sampled, starts, np.asarray(random.random(sampled.shape)))
             return blocks.decoded(sampled.T, codes.dtype)
-        tables, _ = self._smoothed(patterns, starts, np.empty((patterns.shape[1], 0)))
         made = codes.copy()
         unknown = self._unknown(patterns)
+        cells = np.ascontiguousarray(patterns.T)
+        tables = smooth_sequences(self.operators, self._floor, cells, starts, int(unknown.sum()))
         line = np.cumsum(unknown.ravel()).reshape(unknown.shape) - 1
         for block, channels in enumerate(blocks.channels):
             own = np.flatnonzero(unknown[:, block])
@@ -251,32 +240,6 @@ class SpectralSequenceModel:
         matches = self.fit.plan.blocks.matches
         several = [fits.sum(axis=1) > 1 for fits in matches]
         return np.stack([own[patterns[:, block]] for block, own in enumerate(several)], axis=1)
-
-    def _smoothed(self, patterns: Codes, starts: Integers, uniform: Floats) -> tuple[Floats, Codes]:
-        """Return the distributions of symbols that are not known, in their order, or all patterns with samples."""
-        blocks = patterns.shape[1]
-        samples = uniform.shape[1] > 0
-        rank = int(self.operators.ranks.max())
-        longest = blocks * int(np.diff(starts).max(initial=0))
-        found = np.zeros((1 if samples else int(self._unknown(patterns).sum()), max(map(len, self.marginals))))
-        sampled = np.empty((blocks, len(patterns) if samples else 0), patterns.dtype)
-        smooth_sequences(
-            self.operators,
-            self._floor,
-            read_only(patterns.T),
-            read_only(starts),
-            uniform,
-            sampled,
-            self._space()[0],
-            np.empty((longest + 1, rank)),
-            np.empty((longest + 1, rank)),
-            np.empty((longest, 4)),
-            found,
-        )
-        return found, sampled
-
-    def _space(self) -> Floats:
-        return np.empty((3, max(int(self.operators.ranks.max()), int(self.operators.states.max()))))
 
 
 def _patterns(blocks: ChannelBlocks, sequences: Sequences, first: int, last: int) -> tuple[Codes, Integers]:
