@@ -156,9 +156,7 @@ def test_blocks_of_steps_change_nothing(states: int, order: int, lengths: list[i
         (4, 2, [5, 1002, 999]),
     ],
 )
-def test_pieces_of_a_long_sequence_change_nothing(
-    states: int, order: int, lengths: list[int], rare: float
-) -> None:
+def test_pieces_of_a_long_sequence_change_nothing(states: int, order: int, lengths: list[int], rare: float) -> None:
     one = SequenceProblem.of(np.random.default_rng(2), lengths, states, order)
     one.emissions[:2] *= rare
     assert_mirrored(one, 1e-9)
