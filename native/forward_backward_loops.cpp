@@ -542,6 +542,9 @@ void run(SequencePass& pass, bool counted) {
     case 4:
       run_order<4>(pass, counted);
       break;
+    case 8:
+      run_order<8>(pass, counted);
+      break;
     default:
       run_order<0>(pass, counted);
   }

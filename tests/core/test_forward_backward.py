@@ -1,20 +1,29 @@
-"""The loops over sequences, small enough to run without compiling too: against unrolled networks and sums."""
+"""Forward and backward passes over sequences, against unrolled networks and a plain reference."""
 
 from __future__ import annotations
 
 import warnings
 from itertools import product
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from core.mirrors.forward_backward import expected
+from core.sequence_problems import SIZES, SequenceProblem
+from numpy.testing import assert_allclose, assert_array_equal
 
 import eigentree as et
+from eigentree.core import _native
+from eigentree.core.sequences.forward_backward import (
+    expected_sequences,
+    flat_links,
+    log_prob_sequences,
+    split_links,
+)
 from eigentree.inference.sequences.sequence_passes import SequencePass, Symbols
 
-# Fingerprints wrap around, of which numpy warns where nothing is compiled.
-pytestmark = pytest.mark.filterwarnings("ignore:overflow encountered in scalar:RuntimeWarning")
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 WORDS = ["ABCA", "AB", "C", "BBAC", "CABA", "A", "ACCB", "BAB", "CC", "AAB", "BCA", "ABCB"]
 WITH_MISSING = [[*word[:1], None, *word[1:]] for word in WORDS]
@@ -52,83 +61,173 @@ def test_window_models_are_normalised(weights: list | None) -> None:
     assert len(model.sample(3, length=4, seed=0)) == 3
 
 
-def by_hand(codes: np.ndarray, links: list[np.ndarray], emissions: list[np.ndarray]) -> list[np.ndarray]:
-    """Expected uses of the first link, the links between steps and the emissions, and the log probability."""
-    (initial, move), (shown,) = links, emissions
-    seen = np.column_stack([shown, np.ones(len(shown))])[:, codes].T
-    forward, scale = np.empty(seen.shape), np.empty(len(seen))
-    for step, line in enumerate(seen):
-        forward[step] = (forward[step - 1] @ move if step else initial) * line
-        scale[step] = forward[step].sum()
-        forward[step] /= scale[step]
-    backward = np.ones(seen.shape)
-    for step in range(len(seen) - 1, 0, -1):
-        backward[step - 1] = move @ (seen[step] * backward[step]) / scale[step]
-    posterior = forward * backward
-    between = forward[:-1].T @ (seen * backward / scale[:, None])[1:] * move
-    used = np.stack([posterior[codes == code].sum(axis=0) for code in range(shown.shape[1])], axis=1)
-    return [posterior[0], between, used, np.log(scale).sum()]
+@pytest.fixture(params=_native.all_instructions())
+def _instructions(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Every instruction set of this processor in turn."""
+    before = _native.instructions()
+    _native.use_instructions(request.param)
+    yield
+    _native.use_instructions(before)
 
 
-def assert_by_hand(passes: SequencePass, codes: list[np.ndarray], links: Any, emissions: Any) -> None:
-    parts = [by_hand(each, links, emissions) for each in codes]
-    found = passes.counts(links, emissions)
-    for one, known in zip((*found.links, *found.emissions), zip(*parts, strict=True), strict=False):
-        expected = sum(weight * each for weight, each in zip(passes.weights, known, strict=True))
-        assert_allclose(one, expected, rtol=1e-10, atol=1e-12)
-    for scores in (found.log_prob, passes.log_prob(links, emissions)):
-        assert_allclose(scores, [part[-1] for part in parts], rtol=1e-12)
-
-
-@pytest.mark.parametrize(("count", "hidden", "steps"), [(1, 64, 260), (8, 24, 130)], ids=["one lane", "all lanes"])
-def test_blocks_of_steps_change_nothing(count: int, hidden: int, steps: int) -> None:
-    """More steps than there is room for messages."""
+def assert_mirrored(one: SequenceProblem, rtol: float = 1e-11) -> None:
+    """Assert that sequences in any order count as the reference says, each by its weight."""
     random = np.random.default_rng(0)
-    codes = random.integers(0, 4, (count, steps)).astype(np.uint8)
-    symbols = Symbols.of(codes.reshape(-1, 1), (3,))
-    passes = SequencePass(symbols, np.arange(count + 1) * steps, 0.5 + random.random(count))
-    links = [random.dirichlet(np.ones(hidden)), random.dirichlet(np.ones(hidden), hidden)]
-    assert_by_hand(passes, list(codes), links, [random.dirichlet(np.ones(3), hidden)])
+    count = len(one.starts) - 1
+    numbers, weights = random.permutation(count), 0.5 + random.random(count)
+    known = (one.symbols, one.starts, numbers, weights, one.emissions, one.links)
+    log_prob, scores = np.full((2, count), np.nan)
+    used, shown = expected_sequences(*known, log_prob)
+    log_prob_sequences(*known, scores)
+    parts = [expected(each, one.emissions, one.links) for each in one.sequences]
+    for k, table in enumerate(split_links(used, one.links)):
+        total = sum(weight * part[0][k] for weight, part in zip(weights, parts, strict=True))
+        assert_allclose(table, total, rtol=rtol, atol=1e-100)
+    total = sum(weight * part[1] for weight, part in zip(weights, parts, strict=True))
+    assert_allclose(shown, total, rtol=rtol, atol=1e-100)
+    assert_allclose(log_prob, [part[3] for part in parts], rtol=1e-12)
+    assert_allclose(scores, log_prob, rtol=1e-12)
 
 
-@pytest.mark.parametrize(("hidden", "steps"), [(2, 1_000), (2, 1_400), (2, 4_200), (5, 1_013), (20, 1_001)])
-@pytest.mark.parametrize("rare", [1e-70, 1e-80])
-def test_pieces_of_a_long_sequence_change_nothing(hidden: int, steps: int, rare: float) -> None:
-    """With words of one to four symbols."""
-    random = np.random.default_rng(steps)
-    codes = random.integers(0, 4, steps).astype(np.uint8)
-    passes = SequencePass(Symbols.of(codes[:, None], (3,)), np.array([0, steps]), np.array([1.5]))
-    links = [random.dirichlet(np.ones(hidden)), random.dirichlet(np.ones(hidden), hidden)]
-    # Nearly impossible symbols: messages have to be scaled on the way.
-    assert_by_hand(passes, [codes], links, [random.dirichlet(np.ones(3), hidden) * np.array([1.0, rare, 1e-30])])
+@pytest.mark.usefixtures("_instructions")
+@pytest.mark.parametrize(("states", "order"), SIZES, ids=str)
+class TestPasses:
+    """For all numbers of states and orders."""
+
+    @pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.uint32])
+    def test_sequences_of_many_lengths(self, states: int, order: int, dtype: type) -> None:
+        """Empty ones among them."""
+        random = np.random.default_rng(states)
+        assert_mirrored(SequenceProblem.of(random, random.integers(0, 45, 19), states, order, dtype=dtype))
+
+    def test_many_symbols(self, states: int, order: int) -> None:
+        """So many that lanes do not count by themselves."""
+        random = np.random.default_rng(states)
+        one = SequenceProblem.of(random, [30, 20, 30], states, order, 3000, np.uint16)
+        one.symbols[::2] //= 1000
+        assert_mirrored(one)
+
+    def test_impossible_sequences(self, states: int, order: int) -> None:
+        """They count nothing, and the others beside them do not change."""
+        random = np.random.default_rng(states)
+        one = SequenceProblem.of(random, random.integers(1, 20, 20), states, order)
+        one.emissions[1] = 0.0
+        one.emissions[2, 1:] = 0.0
+        one.links[-1].reshape(-1, states)[0] = np.eye(states)[-1]
+        assert_mirrored(one)
+
+    @pytest.mark.parametrize("rare", [1e-3, 1e-70, 1e-200])
+    def test_rare_symbols(self, states: int, order: int, rare: float) -> None:
+        """Messages have to be scaled, at every step or after a few."""
+        random = np.random.default_rng(states)
+        one = SequenceProblem.of(random, [70, 3, 90, 40, 1], states, order)
+        one.emissions[:3] *= rare
+        assert_mirrored(one, 1e-10)
 
 
-def test_sequences_together_are_those_alone() -> None:
-    """Of different lengths, some impossible, at orders that make links of different sizes."""
-    random = np.random.default_rng(1)
-    lengths = random.integers(1, 40, 19)
-    symbols = Symbols.of(random.integers(0, 4, (lengths.sum(), 1)).astype(np.uint8), (3,))
-    starts = np.concatenate([[0], np.cumsum(lengths)])
-    passes = SequencePass(symbols, starts, random.random(19))
-    for order, hidden in [(1, 3), (1, 6), (2, 3), (3, 2)]:
-        links = [random.dirichlet(np.ones(hidden), (hidden,) * earlier) for earlier in range(order + 1)]
-        emissions = [random.dirichlet(np.ones(3), hidden)]
-        together = passes.counts(links, emissions)
-        alone = [
-            SequencePass(symbols, starts[k : k + 2], passes.weights[k : k + 1]).counts(links, emissions)
-            for k in range(len(lengths))
-        ]
-        for known in ("links", "emissions"):
-            for one, *others in zip(*(getattr(each, known) for each in (together, *alone)), strict=True):
-                assert_allclose(one, sum(others), rtol=1e-10, atol=1e-12)
-        assert_allclose(together.log_prob, np.concatenate([each.log_prob for each in alone]), rtol=1e-10)
+@pytest.mark.usefixtures("_instructions")
+@pytest.mark.parametrize("order", [1, 2])
+def test_every_length_and_number_of_sequences(order: int) -> None:
+    random = np.random.default_rng(0)
+    for length in range(1, 71):
+        assert_mirrored(SequenceProblem.of(random, [length] * (1 + length % 9), 3, order))
 
 
-def test_short_sequences_beside_long_ones_are_not_cut() -> None:
-    random = np.random.default_rng(2)
-    lengths = np.array([1_000, 1, 1_100, 2, 1_000])
-    starts = np.concatenate([[0], np.cumsum(lengths)])
-    codes = random.integers(0, 4, starts[-1]).astype(np.uint8)
-    passes = SequencePass(Symbols.of(codes[:, None], (3,)), starts, random.random(len(lengths)))
-    links = [random.dirichlet(np.ones(3)), random.dirichlet(np.ones(3), 3)]
-    assert_by_hand(passes, np.split(codes, starts[1:-1]), links, [random.dirichlet(np.ones(3), 3)])
+@pytest.mark.usefixtures("_instructions")
+@pytest.mark.parametrize(
+    ("states", "order", "lengths"),
+    [(64, 1, [260]), (24, 1, [130] * 8), (2, 1, [1500, 1100, 1024, 1025]), (6, 2, [100, 97, 65, 64])],
+)
+def test_blocks_of_steps_change_nothing(states: int, order: int, lengths: list[int]) -> None:
+    """More steps than there is room for messages."""
+    assert_mirrored(SequenceProblem.of(np.random.default_rng(1), lengths, states, order))
+
+
+@pytest.mark.usefixtures("_instructions")
+@pytest.mark.parametrize("rare", [1.0, 1e-70, 1e-200])
+@pytest.mark.parametrize(
+    ("states", "order", "lengths"),
+    [
+        *(((states, 1, [length])) for states, length in [(2, 1000), (2, 9001), (3, 1001), (5, 1013), (8, 1007)]),
+        (20, 1, [1003]),
+        (1, 1, [1000]),
+        *((states, order, [1009]) for states, order in [(2, 2), (3, 2), (4, 2), (2, 3)]),
+        (3, 1, [1000, 4, 1100, 2, 0, 1, 1]),
+        (4, 2, [5, 1002, 999]),
+    ],
+)
+def test_pieces_of_a_long_sequence_change_nothing(states: int, order: int, lengths: list[int], rare: float) -> None:
+    one = SequenceProblem.of(np.random.default_rng(2), lengths, states, order)
+    one.emissions[:2] *= rare
+    assert_mirrored(one, 1e-9)
+
+
+def test_an_impossible_long_sequence_counts_nothing() -> None:
+    one = SequenceProblem.of(np.random.default_rng(3), [1500, 7], 3, 1)
+    one.emissions[0] = 0.0
+    one.symbols[700] = 0
+    assert_mirrored(one)
+
+
+@pytest.mark.parametrize(("states", "order"), [(2, 1), (5, 1), (3, 2)])
+def test_neighbours_and_threads_change_no_bit(states: int, order: int) -> None:
+    random = np.random.default_rng(4)
+    one = SequenceProblem.of(random, random.integers(1, 400, 400), states, order)
+    symbols = Symbols(one.symbols, np.arange(6)[:, None], (5,))
+    emissions = [np.ascontiguousarray(one.emissions[:-1].T)]
+    weights = random.random(400)
+    first, *others = (
+        SequencePass(symbols, one.starts, weights, threads).counts(one.links, emissions) for threads in (1, 2, 3)
+    )
+    for other in others:
+        for a, b in zip((*first.links, *first.emissions), (*other.links, *other.emissions), strict=True):
+            assert_array_equal(a, b)
+    for numbers in (np.arange(400), random.permutation(400), np.array([7, 9])):
+        scores = np.zeros(400)
+        log_prob_sequences(one.symbols, one.starts, numbers, weights, one.emissions, one.links, scores)
+        assert_array_equal(scores[numbers], first.log_prob[numbers])
+
+
+def test_weights_of_zero_are_left_out_by_passes() -> None:
+    one = SequenceProblem.of(np.random.default_rng(5), [4, 0, 6], 2, 1)
+    symbols, emissions = Symbols(one.symbols, np.arange(6)[:, None], (5,)), [one.emissions[:-1].T]
+    found = SequencePass(symbols, one.starts, np.array([1.0, 1.0, 0.0])).counts(one.links, emissions)
+    assert_allclose(found.links[0].sum(), 1.0)
+    assert_allclose(found.links[1].sum(), 3.0)
+    assert_array_equal(found.log_prob[1:], 0.0)
+
+
+@pytest.mark.parametrize("symbol", [6, 255])
+@pytest.mark.parametrize("length", [3, 1200])
+def test_unknown_symbols_are_an_error(length: int, symbol: int) -> None:
+    one = SequenceProblem.of(np.random.default_rng(0), [length, 4], 2, 1)
+    one.symbols[1] = symbol
+    known = (one.symbols, one.starts, np.arange(2), np.ones(2), one.emissions, one.links, np.zeros(2))
+    for function in (expected_sequences, log_prob_sequences):
+        with pytest.raises(ValueError, match="a symbol has no emissions"):
+            function(*known)
+
+
+def test_arguments_that_do_not_fit_are_an_error() -> None:
+    one = SequenceProblem.of(np.random.default_rng(0), [3, 4], 2, 1)
+    flat = flat_links(one.links)
+
+    def score(starts: list[int], numbers: list[int], links: np.ndarray, order: int) -> None:
+        known = (one.symbols, np.array(starts), np.array(numbers), np.ones(2), one.emissions)
+        _native.sequence_log_prob(*known, links, order, np.zeros(2))
+
+    score([0, 3, 7], [0, 1], flat, 1)
+    for wrong in (
+        ([0, 3, 8], [1], flat, 1),
+        ([-1, 3, 7], [0], flat, 1),
+        ([0, 5, 4], [1], flat, 1),
+        ([0, 3, 7], [2], flat, 1),
+        ([0, 3, 7], [-1], flat, 1),
+        ([0, 3], [0], flat, 1),
+        ([0, 3, 7], [0], flat[:-1], 1),
+        ([0, 3, 7], [0], np.append(flat, 1.0), 1),
+        ([0, 3, 7], [0], flat, 0),
+        ([0, 3, 7], [0], flat, 2**62),
+    ):
+        with pytest.raises(ValueError, match=r"eigentree\.core"):
+            score(*wrong)

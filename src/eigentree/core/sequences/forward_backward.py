@@ -1,9 +1,9 @@
 """Forward and backward passes over sequences under one hidden chain: log probabilities and expected counts.
 
-The links of a chain are the tables of a hidden state given the earlier ones: of state 0, of state 1 given state 0, …,
-and last the one that is used at all further steps, given as many as the order; earlier states first, the state itself
-last. What a step shows is one symbol, however many channels it has; emissions, shape (symbols, states), are its
-probability in each state.
+The links of a chain are the tables of a hidden state given the earlier ones: of state 0, of state 1 given state 0,
+…, and last the one that is used at all further steps, given as many as the order; earlier states first, the state
+itself last. What a step shows is one symbol, however many channels it has; emissions, shape (symbols, states), are
+its probability in each state.
 """
 
 from __future__ import annotations

@@ -85,7 +85,7 @@ class Chain:
         """How many earlier states a state depends on."""
         return len(self.links) - 1
 
-    def _known(self, sequences: Sequences) -> tuple[Any, ...]:
+    def _known(self, sequences: Sequences) -> tuple[NDArray[Any], Integers, Floats, tuple[Floats, ...]]:
         """Return what all loops over sequences read."""
         symbols = Symbols.of(sequences.codes, self.columns.states)
         return symbols.steps, sequences.starts, symbols.emissions(self.emissions), self.links
