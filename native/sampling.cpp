@@ -10,7 +10,7 @@ namespace {
 using Int = std::int64_t;
 
 template <class Code>
-void decode_rows(const OperatorTree& tree, Out<Code, 2> codes, In<bool> decoded, Out<Int, 2> entries,
+void tree_decode(const OperatorTree& tree, Out<Code, 2> codes, In<bool> decoded, Out<Int, 2> entries,
                  Out<double> log_prob) {
   const OperatorTreeView view = tree.view(true);
   const Int rows = Int(codes.shape(1));
@@ -45,7 +45,7 @@ void choose_states(In<double, 2> cumulative, In<Int> chosen_line, In<double> uni
 
 template <class Code>
 void bind_decode(nb::module_& m) {
-  m.def("decode_rows", decode_rows<Code>, given("tree"), given("codes"), given("decoded"), given("entries"),
+  m.def("tree_decode", tree_decode<Code>, given("tree"), given("codes"), given("decoded"), given("entries"),
         given("log_prob"));
 }
 
