@@ -17,7 +17,7 @@ test: $(VENV)/.test
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 # The tests of the core with addresses and undefined behaviour checked, on a build of its own.
-sanitize: $(VENV)/.test
+sanitize: $(VENV)/.core
 	$(BIN)/python tools/sanitize.py
 
 wheel: $(VENV)/.created
@@ -59,6 +59,10 @@ $(VENV)/.run: pyproject.toml $(CORE) | $(VENV)/.created
 $(VENV)/.test: pyproject.toml $(CORE) | $(VENV)/.created
 	$(INSTALL) '.[test]'
 	touch $(VENV)/.run $@
+
+$(VENV)/.core: pyproject.toml $(CORE) | $(VENV)/.created
+	$(INSTALL) '.[core,test]'
+	touch $(VENV)/.run $(VENV)/.test $@
 
 $(VENV)/.lint: pyproject.toml $(CORE) | $(VENV)/.created
 	$(INSTALL) '.[lint,test]'

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from benchmarks import shared
-from benchmarks.measure import best_seconds, in_fresh_process, show_note, show_table
+from benchmarks.measure import best_seconds, in_fresh_process, show_note, show_table, version_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,7 +36,7 @@ SMOOTHING = 0.5
 def run(quick: bool, against: Path | None = None) -> None:
     """Print the time of a step for each number of states, its rate beside dgemm's, and the other version's time."""
     names = [name for name in NAMES if not shared.is_absent(f"em_states: {name}", shared.split_files(name))]
-    environments = {"this": {}} | ({"other": {"PYTHONPATH": str(against)}} if against else {})
+    environments = {"this": {}} | ({"other": version_of(against)} if against else {})
     for name in names:
         found: dict[str, dict[str, Any]] = {version: {} for version in environments}
         contenders = [(k, version) for k in ((2, 16) if quick else STATES) for version in environments]

@@ -136,12 +136,12 @@ def first_call(steps: int) -> list[float]:
 
 
 def _show_first_call(steps: int) -> None:
-    """Print what the first calls in a process cost."""
-    spent = in_fresh_process(__name__, "first_call", steps)
+    """Print what the first call in a process costs."""
+    times = in_fresh_process(__name__, "first_call", steps)
     show_table(
         f"scoring: ms of the first calls of log_prob in a fresh process, {steps} steps, 1,000 rows, 1 thread",
         ["plan", "first call", "second call"],
-        [[f"{1e3 * each:.2f}" for each in spent]],
+        [[f"{1e3 * spent:.2f}" for spent in times]],
     )
 
 

@@ -64,37 +64,44 @@ void run(const In<Symbol>& symbols, const In<std::int64_t>& starts, const In<std
   std::fill_n(lines.data() + symbol_count * padded, states, 1.0);
   const bool counted = link_counts != nullptr;
   const std::int64_t message = chain.widest * lanes, copies = counted && table <= most_apart ? lanes : 1;
+  const std::int64_t pieces = longest >= shortest_cut ? pieces_of(longest, order, block).count * chain.widest : 0;
   const Space<std::int64_t> rows(block * lanes);
-  const Space<double> shown(block * states * lanes), messages((block + 1) * message);
-  const Space<double> later(stretch * message), ahead(message), seen(message), factors((block + 1) * lanes);
+  const Space<double> shown(block * states * lanes), messages((block + 1) * message), later(stretch * message);
+  const Space<double> ends(message), ahead(message), seen(message), factors((block + 1) * lanes);
   const Space<bool> scaled(block + 1);
   const Space<double> restarts((longest + block - 1) / block * message);
+  const Space<double> single(4 * chain.widest), before(pieces), after(pieces);
   std::vector<double> link_lanes(counted ? std::size_t(chain.link_numbers * lanes) : 0, 0.0);
   std::vector<double> symbol_copies(counted ? std::size_t(copies * table) : 0, 0.0);
-  SequencePass pass{chain,
-                    turned.data(),
-                    symbols.data(),
-                    int(sizeof(Symbol)),
-                    taken.data(),
-                    std::int64_t(taken.size()),
-                    lines.data(),
-                    symbol_count,
-                    padded,
-                    block,
-                    steps_between_checks(chain.links, chain.link_numbers, emissions),
-                    rows,
-                    shown,
-                    messages,
-                    later,
-                    ahead,
-                    seen,
-                    factors,
-                    scaled,
-                    restarts,
-                    link_lanes.data(),
-                    symbol_copies.data(),
-                    copies,
-                    false};
+
+  SequencePass pass{};
+  pass.chain = chain;
+  pass.turned = turned.data();
+  pass.symbols = symbols.data();
+  pass.symbol_bytes = int(sizeof(Symbol));
+  pass.sequences = taken.data();
+  pass.count = std::int64_t(taken.size());
+  pass.emissions = lines.data();
+  pass.unobserved = symbol_count;
+  pass.padded = padded;
+  pass.block = block;
+  pass.checked_every = steps_between_checks(chain.links, chain.link_numbers, emissions);
+  pass.rows = rows;
+  pass.shown = shown;
+  pass.messages = messages;
+  pass.later = later;
+  pass.ends = ends;
+  pass.ahead = ahead;
+  pass.seen = seen;
+  pass.factors = factors;
+  pass.scaled = scaled;
+  pass.restarts = restarts;
+  pass.single = single;
+  pass.before = before;
+  pass.after = after;
+  pass.link_counts = link_lanes.data();
+  pass.symbol_counts = symbol_copies.data();
+  pass.copies = copies;
   if (!counted)
     forward_backward_loops().log_prob(pass);
   else

@@ -12,8 +12,8 @@
 // and one message per block to start it again from.
 #include <cmath>
 
+#include "chain_steps.hpp"
 #include "forward_backward.hpp"
-#include "vectors.hpp"
 
 namespace eigentree::LOOPS {
 namespace {
@@ -45,28 +45,21 @@ class Passes {
   explicit Passes(SequencePass& all) : pass(all) {}
 
   void run(bool counted) {
+    for (Index k = 0; k < line(widest()); ++k) pass.ends[k] = 1.0;
     for (Index begin = 0; begin < pass.count; begin += Lanes) {
-      const Index longest = take(begin);
-      const Index blocks = (longest + pass.block - 1) / pass.block;
-      for (Index b = 0; b < blocks; ++b) {
-        if (b > 0) {
-          copy_lines(pass.restarts + b * line(widest()), pass.messages + line(pass.block * widest()));
-          copy_lines(pass.messages, pass.restarts + b * line(widest()));
-        }
-        forward(b * pass.block, smaller((b + 1) * pass.block, longest));
+      const SequencePlace* group = pass.sequences + begin;
+      const Index size = smaller<Index>(Lanes, pass.count - begin);
+      Index longest = 0, steps = 0, whole = Never;
+      for (Index lane = 0; lane < size; ++lane) {
+        longest = larger(longest, group[lane].length);
+        steps += group[lane].length;
       }
-      for (int lane = 0; lane < Lanes && begin + lane < pass.count; ++lane)
-        *pass.sequences[begin + lane].log_prob = logs[lane];
-      if (!counted) continue;
-      for (Index k = 0; k < line(widest()); ++k) pass.ahead[k] = 1.0;
-      for (Index b = blocks - 1; b >= 0; --b) {
-        const Index start = b * pass.block, stop = smaller(start + pass.block, longest);
-        if (b < blocks - 1) {
-          copy_lines(pass.messages, pass.restarts + b * line(widest()));
-          forward(start, stop);
-        }
-        backward(start, stop);
+      if (longest >= shortest_cut && steps < most_beside_cut * longest) {
+        whole = larger<Index>(shortest_cut, pass.chain.order + 1);
+        for (Index lane = 0; lane < size; ++lane)
+          if (group[lane].length >= whole) pass_in_pieces(group[lane], counted);
       }
+      pass_together(group, size, whole, counted);
     }
   }
 
@@ -86,20 +79,139 @@ class Passes {
     for (Index k = 0; k < line(widest()); k += lanes<double>) store(to + k, load<V>(from + k));
   }
 
-  // Take the next sequences; return the length of the longest.
-  Index take(Index begin) {
+  void set_lane(int lane, Index first_step, Index steps, double weight) {
+    first[lane] = first_step;
+    last[lane] = steps - 1;
+    share[lane] = weight;
+    logs[lane] = exponent[lane] = 0.0;
+  }
+
+  // The sequences of a group that are shorter than a limit, each in its lane.
+  void pass_together(const SequencePlace* group, Index size, Index limit, bool counted) {
     Index longest = 0;
-    for (int lane = 0; lane < Lanes; ++lane) {
-      first[lane] = 0, last[lane] = -1;
-      share[lane] = logs[lane] = exponent[lane] = 0.0;
-      if (begin + lane >= pass.count) continue;
-      const SequencePlace& own = pass.sequences[begin + lane];
-      first[lane] = own.begin;
-      last[lane] = own.length - 1;
-      share[lane] = own.weight;
-      longest = larger(longest, last[lane] + 1);
+    for (int lane = 0; lane < Lanes; ++lane) set_lane(lane, 0, 0, 0.0);
+    for (int lane = 0; lane < size; ++lane)
+      if (group[lane].length < limit) {
+        set_lane(lane, group[lane].begin, group[lane].length, group[lane].weight);
+        longest = larger<Index>(longest, group[lane].length);
+      }
+    const Index blocks = (longest + pass.block - 1) / pass.block;
+    for (Index b = 0; b < blocks; ++b) {
+      double* restart = pass.restarts + b * line(widest());
+      if (b > 0) {
+        copy_lines(restart, pass.messages + line(pass.block * widest()));
+        copy_lines(pass.messages, restart);
+      }
+      forward(b * pass.block, smaller((b + 1) * pass.block, longest));
     }
-    return longest;
+    for (int lane = 0; lane < size; ++lane)
+      if (group[lane].length < limit) *group[lane].log_prob = logs[lane];
+    if (!counted) return;
+    copy_lines(pass.ahead, pass.ends);
+    for (Index b = blocks - 1; b >= 0; --b) {
+      const Index start = b * pass.block, stop = smaller(start + pass.block, longest);
+      if (b < blocks - 1) {
+        copy_lines(pass.messages, pass.restarts + b * line(widest()));
+        forward(start, stop);
+      }
+      backward(start, stop);
+    }
+  }
+
+  // One long sequence: by itself only the messages before and after its pieces, then all pieces in lanes.
+  void pass_in_pieces(const SequencePlace& own, bool counted) {
+    const Index order = pass.chain.order;
+    const Pieces pieces = pieces_of(own.length, order, pass.block);
+    *own.log_prob = pass_single(own, pieces, counted);
+    if (!counted) return;
+    pass_pieces(own, 0, 1, 0, order);
+    // As if as many steps as the order had been before: that makes the first step of a piece like all others.
+    for (Index piece = 1; piece < pieces.count; piece += Lanes)
+      pass_pieces(own, piece, smaller<Index>(Lanes, pieces.count - piece), order, pieces.steps);
+    for (Index k = 0; k < line(widest()); ++k) pass.ends[k] = 1.0;
+  }
+
+  void pass_pieces(const SequencePlace& own, Index piece, Index count, Index start, Index steps) {
+    for (int lane = 0; lane < Lanes; ++lane) {
+      const Index number = piece + lane, begin = start + (start > 0 ? (number - 1) * steps : 0);
+      const Index known = lane < count ? larger<Index>(0, smaller(steps, own.length - begin)) : 0;
+      set_lane(lane, own.begin + begin - start, known ? start + known : 0, own.weight);
+      for (Index z = 0; z < widest(); ++z) {
+        pass.messages[line(z) + lane] = known ? pass.before[number * widest() + z] : 1.0;
+        pass.ends[line(z) + lane] = known ? pass.after[number * widest() + z] : 1.0;
+      }
+    }
+    forward(start, start + steps);
+    copy_lines(pass.ahead, pass.ends);
+    backward(start, start + steps);
+  }
+
+  const double* emissions_at(Index step) {
+    Index symbol;
+    if (pass.symbol_bytes == 1)
+      symbol = static_cast<const std::uint8_t*>(pass.symbols)[step];
+    else if (pass.symbol_bytes == 2)
+      symbol = static_cast<const std::uint16_t*>(pass.symbols)[step];
+    else
+      symbol = static_cast<const std::uint32_t*>(pass.symbols)[step];
+    pass.unknown_symbol |= symbol >= pass.unobserved;
+    return pass.emissions + smaller<Index>(symbol, pass.unobserved) * pass.padded;
+  }
+
+  // From both ends of a sequence at once, since a step waits for the one before: writes what comes to each piece,
+  // up to a factor, and returns log P(x). Where nothing is counted, both meet in the middle: P(x) = sum_z m_t(z)
+  // a_t(z).
+  double pass_single(const SequencePlace& own, Pieces pieces, bool counted) {
+    double *here = pass.single, *next = here + widest(), *ahead = next + widest(), *seen = ahead + widest();
+    const Index order = pass.chain.order, steps = counted ? own.length : (own.length + 1) / 2;
+    Index begins = order, begun = 0, ended = pieces.count, ends = own.length - 1, checked = pass.checked_every;
+    double exponents = 0.0;
+    for (Index z = 0; z < widest(); ++z) ahead[z] = here[z] = pass.before[z] = 1.0;
+    while (order + (ended - 2) * pieces.steps >= own.length) --ended;  // the last pieces may be empty
+    for (Index done = 0; done < steps; ++done) {
+      const Index t = own.length - 1 - done;
+      if (done == begins && counted) {
+        ++begun;
+        begins += pieces.steps;
+        for (Index z = 0; z < widest(); ++z) pass.before[begun * widest() + z] = here[z];
+      }
+      if (t == ends && counted) {
+        --ended;
+        ends = order + (ended - 1) * pieces.steps - 1;
+        for (Index z = 0; z < widest(); ++z) pass.after[ended * widest() + z] = ahead[z];
+      }
+      step_on<K>(pass.chain, done, here, emissions_at(own.begin + done), next);
+      double* other = here;
+      here = next, next = other;
+      if (t > 0 && (counted || t > done)) {
+        const double* emission = emissions_at(own.begin + t);
+        for (Index z = 0; z < size_at(t); z += states())
+          for (Index j = 0; j < states(); ++j) seen[z + j] = emission[j] * ahead[z + j];
+        step_back<K>(pass.chain, pass.turned, t, seen, ahead);
+      }
+      if (--checked == 0) {
+        checked = pass.checked_every;
+        const double taken = rescale(here, size_at(done)), taken_ahead = rescale(ahead, widest());
+        exponents += counted ? taken : taken + taken_ahead;
+      }
+    }
+    double total = 0.0;
+    for (Index z = 0; z < size_at(steps - 1); ++z) total += counted ? here[z] : here[z] * ahead[z];
+    return total > 0.0 ? std::log(total) + exponents * std::log(2.0) : -HUGE_VAL;
+  }
+
+  // Numbers of the message of a step.
+  INLINE Index size_at(Index t) const { return link_at(t).rest * states(); }
+
+  // Multiply a message that has become small by a power of two; return the exponent that was taken away.
+  static double rescale(double* message, Index size) {
+    const double total = total_of(message, size);
+    if (!(0.0 < total && total < Tiny)) return 0.0;
+    int exponent_of_two;
+    std::frexp(total, &exponent_of_two);
+    const double factor = std::ldexp(1.0, -exponent_of_two);
+    for (Index z = 0; z < size; ++z) message[z] *= factor;
+    return exponent_of_two;
   }
 
   template <class Symbol>
@@ -225,7 +337,7 @@ class Passes {
         if (any_small(total)) {
           pass.scaled[place] = true;
           double* factors = pass.factors + line(place);
-          rescale(here, size, factors);
+          rescale_lanes(here, size, factors);
           for (int lane = 0; lane < Lanes; ++lane) exponent[lane] -= std::log2(factors[lane]);
         }
       }
@@ -251,7 +363,7 @@ class Passes {
       if (t == ending) {
         for (int lane = 0; lane < Lanes; ++lane)
           if (t == last[lane])
-            for (Index z = 0; z < widest(); ++z) pass.ahead[line(z) + lane] = 1.0;
+            for (Index z = 0; z < widest(); ++z) pass.ahead[line(z) + lane] = pass.ends[line(z) + lane];
         unweighed = true;
         ending = last_end(t - 1);
       }
@@ -299,7 +411,7 @@ class Passes {
         checked = pass.checked_every;
         if (any_small(total)) {
           double factors[Lanes];
-          rescale(pass.ahead, link.dropped * rest, factors);
+          rescale_lanes(pass.ahead, link.dropped * rest, factors);
           unweighed = true;
         }
       }
@@ -383,7 +495,7 @@ class Passes {
   }
 
   // Multiply the lanes that have become small by the power of two that takes their total to 1/2 ... 1.
-  static void rescale(double* lines, Index size, double* factors) {
+  static void rescale_lanes(double* lines, Index size, double* factors) {
     for (int lane = 0; lane < Lanes; ++lane) {
       double total = 0.0;
       factors[lane] = 1.0;

@@ -1,29 +1,13 @@
 #include <cmath>
 
+#include "chain_steps.hpp"
 #include "state_posteriors.hpp"
-#include "vectors.hpp"
 
 namespace eigentree::LOOPS {
 namespace {
 
-// What is ahead is divided by its largest number where that is less.
+// What is ahead is divided by its total where that is less.
 constexpr double Tiny = 0x1p-200;
-
-template <int N>
-struct Width {
-  static constexpr int count = N;
-};
-
-// work(first, width) for numbers in tiles of a known width, whose sums stay in registers.
-template <int K, class Work>
-INLINE void in_tiles(Index size, Work work) {
-  if constexpr (K > 0) return work(Index(0), Width<K>{});
-  Index done = 0;
-  for (; done + 8 <= size; done += 8) work(done, Width<8>{});
-  if (done + 4 <= size) work(done, Width<4>{}), done += 4;
-  if (done + 2 <= size) work(done, Width<2>{}), done += 2;
-  if (done < size) work(done, Width<1>{});
-}
 
 // The passes for a known number of states, or any (0).
 template <int K>
@@ -60,7 +44,7 @@ class Sequence {
       const Index size = size_at(t);
       double* proba = pass.proba + (begin + t) * states();
       double total = 0.0;
-      in_tiles<K>(states(), [&](Index first, auto width) {
+      in_tiles(states(), [&](Index first, auto width) {
         double sums[width.count] = {};
         for (Index z = first; z < size; z += states())
           for (int j = 0; j < width.count; ++j) {
@@ -74,25 +58,10 @@ class Sequence {
       });
       for (Index j = 0; j < states(); ++j) proba[j] /= total;
       if (t == 0) return;
-      const Link link = link_at(t);
-      double largest = 0.0;
-      const auto step_back = [&](Index r, Index first, auto width) {
-        double sums[width.count] = {};
-        const double* line = pass.turned + link.offset + r * states() * link.dropped + first;
-        for (Index j = 0; j < states(); ++j, line += link.dropped)
-          for (int d = 0; d < width.count; ++d) sums[d] += line[d] * seen[r * states() + j];
-        for (int d = 0; d < width.count; ++d) {
-          ahead[(first + d) * link.rest + r] = sums[d];
-          largest = larger(largest, sums[d]);
-        }
-      };
-      for (Index r = 0; r < link.rest; ++r)
-        if (link.dropped == 1)
-          step_back(r, 0, Width<1>{});
-        else
-          in_tiles<K>(states(), [&](Index first, auto width) { step_back(r, first, width); });
-      if (largest < Tiny)
-        for (Index z = 0; z < link.dropped * link.rest; ++z) ahead[z] /= largest;
+      step_back<K>(pass.chain, pass.turned, t, seen, ahead);
+      const double all_ahead = total_of(ahead, size_at(t - 1));
+      if (all_ahead < Tiny)
+        for (Index z = 0; z < size_at(t - 1); ++z) ahead[z] /= all_ahead;
     }
   }
 
@@ -106,7 +75,7 @@ class Sequence {
       std::uint16_t* back = pass.back + t * pass.chain.widest;
       const Link link = link_at(t);
       for (Index r = 0; r < link.rest; ++r)
-        in_tiles<K>(states(), [&](Index first, auto width) {
+        in_tiles(states(), [&](Index first, auto width) {
           double best[width.count];
           std::int64_t from[width.count] = {};
           for (int j = 0; j < width.count; ++j) best[j] = t == 0 ? pass.chain.links[first + j] : -HUGE_VAL;
@@ -212,27 +181,10 @@ class Sequence {
   bool forward() const {
     for (Index t = 0; t < count; ++t) {
       double* here = message(t);
-      const double* emission = emissions_at(t);
-      const Link link = link_at(t);
-      double total = 0.0;
-      for (Index r = 0; r < link.rest; ++r)
-        in_tiles<K>(states(), [&](Index first, auto width) {
-          double sums[width.count] = {};
-          const double* line = pass.chain.links + link.offset + r * states() + first;
-          const double* before = here - pass.chain.widest + r;
-          if (t == 0)
-            for (int j = 0; j < width.count; ++j) sums[j] = line[j];
-          else
-            for (Index d = 0; d < link.dropped; ++d, line += link.rest * states(), before += link.rest)
-              for (int j = 0; j < width.count; ++j) sums[j] += *before * line[j];
-          for (int j = 0; j < width.count; ++j) {
-            const double value = sums[j] * emission[first + j];
-            here[r * states() + first + j] = value;
-            total += value;
-          }
-        });
+      step_on<K>(pass.chain, t, here - pass.chain.widest, emissions_at(t), here);
+      const double total = total_of(here, size_at(t));
       if (!(total > 0.0)) return false;
-      for (Index z = 0; z < link.rest * states(); ++z) here[z] /= total;
+      for (Index z = 0; z < size_at(t); ++z) here[z] /= total;
     }
     return true;
   }

@@ -88,21 +88,3 @@ class OperatorTree:
         _native.tree_draw(self.native, cells, uniform)
         if not np.may_share_memory(cells, codes):
             codes[:] = cells.T
-
-
-# TODO: goes with estep's loops.
-from eigentree.core.compiling import inlined  # noqa: E402
-
-TINY, HUGE = 2.0**-60, 2.0**60
-
-
-@inlined
-def multiply(lines, out, a, b, count):  # type: ignore
-    for r in range(count):
-        lines[out, r] = lines[a, r] * lines[b, r]
-
-
-@inlined
-def scale(lines, out, by, count):  # type: ignore
-    for r in range(count):
-        lines[out, r] *= lines[by, r]
