@@ -71,7 +71,7 @@ void OperatorTree::read_shape(In<Int, 2> nodes, In<Int> children, In<Int> column
     check(node.children <= Int(children.size()) - node.first_child, "too few children are given");
     check(0 <= node.columns && node.columns <= Int(columns.size()) - node.first_column,
           "too few columns are given");
-    check(0 <= node.entries && node.entries < most_size, "a node has entries");
+    check(0 < node.entries && node.entries < most_size, "a node has at least one entry");
     for (Int k = 0; k < node.children; ++k) {
       const Int child = children.data()[node.first_child + k];
       check(n < child && child < count && !has_parent[child], "children come after their one parent");

@@ -162,7 +162,6 @@ template <class Number, int U>
 void send(const Meeting<Number>& met, Index children, int leg, Index bond, Scalar<Number>* out) {
   constexpr Index tile = U * Rows<Number>::count;
   std::memset(out, 0, sizeof(Scalar<Number>) * std::size_t(bond * tile));
-  if (met.entries == 0) return;
   const bool own = met.place != nullptr;
   switch (children) {
     case 0:

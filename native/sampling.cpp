@@ -17,8 +17,7 @@ void tree_decode(const OperatorTree& tree, Out<Code, 2> codes, In<bool> decoded,
   check(decoded.size() == tree.states().size(), "one flag per column");
   check(Int(entries.shape(0)) == view.count && Int(entries.shape(1)) == rows, "one entry per node and row");
   check(Int(log_prob.shape(0)) == rows, "one log probability per row");
-  for (Int n = 0; n < view.count; ++n)
-    check(view.nodes[n].columns <= 1 && view.nodes[n].given > 0, "a decoded node holds one column at most");
+  for (Int n = 0; n < view.count; ++n) check(view.nodes[n].columns <= 1, "a decoded node holds one column at most");
   check(apart(codes, entries) && apart(codes, log_prob) && apart(decoded, codes) && apart(decoded, entries) &&
             apart(decoded, log_prob),
         "codes share memory with what is written");
