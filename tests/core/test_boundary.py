@@ -68,8 +68,7 @@ def damaged_array(array: np.ndarray, random: np.random.Generator) -> Any:
     if way == 4 and array.ndim:
         return np.concatenate([array, array])
     if way == 5:
-        with np.errstate(all="ignore"):
-            return array.astype(random.choice(["f4", "f8", "i8", "u1", "u2", "u4", "i4", "?"]))
+        return array.astype(random.choice(["f4", "f8", "i8", "u1", "u2", "u4", "i4", "?"]))
     if way == 6 and array.ndim:
         return np.asfortranarray(array)[::-1] if array.size else array.reshape(-1)
     if way == 7 and random.random() < 0.5:
@@ -79,7 +78,8 @@ def damaged_array(array: np.ndarray, random: np.random.Generator) -> Any:
 
 def damaged(argument: object, random: np.random.Generator) -> object:
     if isinstance(argument, np.ndarray):
-        return damaged_array(argument, random)
+        with np.errstate(all="ignore"):
+            return damaged_array(argument, random)
     if isinstance(argument, bool):
         return not argument
     if isinstance(argument, int):
