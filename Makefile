@@ -1,20 +1,28 @@
 # Two commands do all set-up: `make demo` and `make test`. Each stamp below is a virtual environment that
-# holds what its name says, and is made again only when pyproject.toml changes.
+# holds what its name says, and is made again only when pyproject.toml or the C++ of the core changes.
 PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test wheel-test recipes lint format bench docs clean
+# What the compiled core is made of: an installation is made again when it changes.
+CORE := $(wildcard native/*.cpp native/*.hpp native/CMakeLists.txt)
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable
+
+.PHONY: demo test sanitize wheel wheel-test recipes lint format bench docs clean
 
 demo: $(VENV)/.run
 	$(BIN)/python tools/demo.py
 
 test: $(VENV)/.test
 	$(BIN)/python -m pytest -n 2 --dist worksteal
-	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -q -n 2 tests/core/test_counting_loops.py tests/core/test_message_passing.py \
-	  tests/core/test_estep.py tests/core/test_chain_rule.py tests/core/test_forward_backward.py tests/core/test_vectors.py \
-	  tests/counting/test_counts_in_parts.py \
-	  --cov=eigentree.core --cov-branch --cov-fail-under=95
+
+# The tests of the core with addresses and undefined behaviour checked, on a build of its own.
+sanitize: $(VENV)/.core
+	$(BIN)/python tools/sanitize.py
+
+wheel: $(VENV)/.created
+	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
+	ls -l dist
 
 wheel-test: $(VENV)/.created
 	$(BIN)/python tools/wheel_test.py
@@ -25,11 +33,13 @@ recipes: $(VENV)/.recipes
 lint: $(VENV)/.lint
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/clang-format --dry-run --Werror native/*.cpp native/*.hpp
 	$(BIN)/mypy
 
 format: $(VENV)/.lint
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+	$(BIN)/clang-format -i native/*.cpp native/*.hpp
 
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks
@@ -42,29 +52,33 @@ $(VENV)/.created:
 	$(PYTHON) -m venv $(VENV) || python3 -m venv $(VENV)
 	touch $@
 
-$(VENV)/.run: pyproject.toml | $(VENV)/.created
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+$(VENV)/.run: pyproject.toml $(CORE) | $(VENV)/.created
+	$(INSTALL) .
 	touch $@
 
-$(VENV)/.test: pyproject.toml | $(VENV)/.created
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test]'
+$(VENV)/.test: pyproject.toml $(CORE) | $(VENV)/.created
+	$(INSTALL) '.[test]'
 	touch $(VENV)/.run $@
 
-$(VENV)/.lint: pyproject.toml | $(VENV)/.created
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[lint,test]'
+$(VENV)/.core: pyproject.toml $(CORE) | $(VENV)/.created
+	$(INSTALL) '.[core,test]'
 	touch $(VENV)/.run $(VENV)/.test $@
 
-$(VENV)/.docs: pyproject.toml | $(VENV)/.created
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+$(VENV)/.lint: pyproject.toml $(CORE) | $(VENV)/.created
+	$(INSTALL) '.[lint,test]'
+	touch $(VENV)/.run $(VENV)/.test $@
+
+$(VENV)/.docs: pyproject.toml $(CORE) | $(VENV)/.created
+	$(INSTALL) '.[docs]'
 	touch $(VENV)/.run $@
 
-$(VENV)/.bench: pyproject.toml | $(VENV)/.created
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench,test]'
+$(VENV)/.bench: pyproject.toml $(CORE) | $(VENV)/.created
+	$(INSTALL) '.[bench,test]'
 	touch $(VENV)/.run $(VENV)/.test $@
 
-$(VENV)/.recipes: pyproject.toml | $(VENV)/.created
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[recipes,test]'
+$(VENV)/.recipes: pyproject.toml $(CORE) | $(VENV)/.created
+	$(INSTALL) '.[recipes,test]'
 	touch $(VENV)/.run $(VENV)/.test $@
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis docs/_build docs/reference/api
+	rm -rf $(VENV) build .pytest_cache .mypy_cache .ruff_cache .hypothesis docs/_build docs/reference/api

@@ -89,7 +89,7 @@ def main() -> None:
     arguments = _arguments()
     # Numeric libraries read these when they are first imported, which no import above does.
     os.environ.update(dict.fromkeys(THREADS, "1"))
-    libraries = ", ".join(f"{name} {version(name)}" for name in ("eigentree", "numpy", "numba"))
+    libraries = ", ".join(f"{name} {version(name)}" for name in ("eigentree", "numpy"))
     print(f"Python {platform.python_version()}, {libraries}; {os.cpu_count()} cores, 1 thread used.")
     print("Times are the best of several repeats, the contenders taking turns; read the ratios.")
     for topic in arguments.topics or TOPICS:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from benchmarks import shared
-from benchmarks.measure import best_seconds, in_fresh_process, show_note, show_table
+from benchmarks.measure import best_seconds, in_fresh_process, show_note, show_table, version_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,7 +36,7 @@ SMOOTHING = 0.5
 def run(quick: bool, against: Path | None = None) -> None:
     """Print the time of a step for each number of states, its rate beside dgemm's, and the other version's time."""
     names = [name for name in NAMES if not shared.is_absent(f"em_states: {name}", shared.split_files(name))]
-    environments = {"this": {}} | ({"other": {"PYTHONPATH": str(against)}} if against else {})
+    environments = {"this": {}} | ({"other": version_of(against)} if against else {})
     for name in names:
         found: dict[str, dict[str, Any]] = {version: {} for version in environments}
         contenders = [(k, version) for k in ((2, 16) if quick else STATES) for version in environments]
@@ -94,8 +94,9 @@ def _one_step(graph: Any, rows: np.ndarray) -> tuple[Callable[[], object], float
         layout = module.TableLayout.of(graph)
         expectation = module.Expectation(layout, (), len(rows))
     parameters = layout.vector(et.LatentNetwork.random(graph, seed=0))
-    # Rows that are passed again and again are prepared for that; 0.1.0 knew no such thing.
-    more = {"often_by": 1} if hasattr(module.Expectation, "of") else {}
+    # Rows that are passed again and again are prepared for that; 0.1.0 knew no such thing, 0.2.0 did so by thread.
+    fields = getattr(module.CodedRows, "_fields", ())
+    more = {"often": True} if "sectioned" in fields else {"often_by": 1} if "parts" in fields else {}
     coded = expectation.coded(rows.astype(np.uint8), np.ones(len(rows)), **more)
     done = _done(expectation, coded) if more else 1.0
     return lambda: layout.normalised(expectation(parameters, coded)[0], parameters), done
@@ -109,10 +110,11 @@ def _done(expectation: Any, rows: Any) -> float:
         return sum(isinstance(node, Clique) for node in nodes)
 
     done = 0.0
-    for part in rows.parts:
+    parts = rows.parts if hasattr(rows, "parts") else [part for part in [rows.sectioned] if part]
+    for part in parts:
         for section, own in zip(part.tree.sectioning.sections, part.rows, strict=True):
             done += cliques(section.nodes) * len(own.weights) * (1 if section.numbers[0] == 0 else 4 / 3)
-    return done / (cliques(expectation.nodes) * len(rows.weights)) if rows.parts else 1.0
+    return done / (cliques(expectation.nodes) * len(rows.weights)) if parts else 1.0
 
 
 def hidden_chow_liu(rows: np.ndarray, hidden_states: int) -> Any:

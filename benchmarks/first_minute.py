@@ -1,68 +1,78 @@
-"""What a first process waits for: compiling in a fresh installation, then a process that finds all compiled."""
+"""What a first process waits for: imports, the first fit, and commands of the shell, in fresh processes."""
 
 from __future__ import annotations
 
-import json
 import tempfile
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from benchmarks.measure import python, show_note, show_table
+from benchmarks.measure import children_seconds, python, show_note, show_table, version_of
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-STEPS = """
-import json, os, time
-def spent():
-    times = os.times()
-    return times.user + times.system
-marks = {"start": spent()}
+PREPARE = """
+import os
 import numpy as np
 import eigentree as et
-graph = et.zoo.hmm(40, 2, 2, 4)
-rows = np.random.default_rng(0).integers(0, 4, (2000, 40))
-marks["import"] = spent()
-model = et.SpectralJunctionTree(graph).fit(rows)
-marks["first fit"] = spent()
-model.predict_proba(rows[:50], "x7")
-marks["predict_proba"] = spent()
-model.sample(50, seed=0)
-marks["sample"] = spent()
-et.EMJunctionTree(graph, n_init=1, max_iter=2, random_state=0).fit(rows)
-marks["EM"] = spent()
-print(json.dumps(marks))
+from eigentree.cli.main import main
+os.chdir({folder!r})
+rows = et.LatentNetwork.random(et.zoo.hmm(40, 2, 2, 4), random_state=0).sample(2000, random_state=0)
+np.save("rows.npy", rows)
+cells = [[f"s{{code}}" for code in row] for row in rows[:800, :10]]
+lines = [",".join(row) for row in [[f"x{{j}}" for j in range(10)], *cells]]
+open("rows.csv", "w").write("\\n".join(lines))
+main("fit rows.csv --structure mixture --hidden 2 -o model.eigentree".split())
 """
+"""2,000 rows of a 2nd-order HMM of 40 steps, and a file of a part of them with a model of it."""
+
+FIT = """
+import os
+os.chdir({folder!r})
+import numpy as np
+import eigentree as et
+rows = np.load("rows.npy")
+{statement}
+"""
+
+COMMAND = """
+import os
+os.chdir({folder!r})
+from eigentree.cli.main import main
+main({statement!r}.split())
+"""
+
+CASES = {
+    "import numpy": ("{statement}", "import numpy"),
+    "import eigentree": ("{statement}", "import eigentree"),
+    "spectral fit": (FIT, "et.SpectralJunctionTree(et.zoo.hmm(40, 2, 2, 4)).fit(rows)"),
+    "spectral fit, scored": (FIT, "et.SpectralJunctionTree(et.zoo.hmm(40, 2, 2, 4)).fit(rows).score_samples(rows)"),
+    "EM fit of two classes": (FIT, "et.EMJunctionTree(et.zoo.mixture(40, 2, 4)).fit(rows)"),
+    "HMM fit of two states": (FIT, "et.EMHMM(2).fit(list(rows[:200]))"),
+    "eigentree --help": (COMMAND, "--help"),
+    "eigentree score of 800 rows": (COMMAND, "score model.eigentree rows.csv -o scores.csv"),
+    "eigentree fit of 800 rows": (COMMAND, "fit rows.csv --structure mixture --hidden 2 -o other.eigentree"),
+}
 
 
 def run(quick: bool, against: Path | None = None) -> None:
-    """Print processor seconds of each step, in a fresh cache and in a full one, of one or two versions."""
-    sources = {"this version": None} | ({"the other": against} if against else {})
-    rounds = 1 if quick else 3
-    for title, fresh in (("in a fresh installation", True), ("when all is compiled", False)):
-        found = {name: _best(source, rounds, fresh) for name, source in sources.items()}
-        steps = list(next(iter(found.values())))
-        rows = [[step, *(f"{times[step]:.2f}" for times in found.values())] for step in steps]
-        show_table(
-            f"first minute {title}: processor seconds, best of {rounds}, 2nd-order HMM of 40 steps, 2,000 rows",
-            ["step", *found],
-            rows,
-        )
-    show_note("each step comes after those above it in one process; the last line adds all up")
-
-
-def _best(source: Path | None, rounds: int, fresh: bool) -> dict[str, float]:
-    """Return the shortest time of each step over some fresh processes."""
-    with tempfile.TemporaryDirectory() as cache:
-        environment = {"NUMBA_CACHE_DIR": cache, "PYTHONWARNINGS": "ignore"}
-        if source:
-            environment["PYTHONPATH"] = str(source)
-        if not fresh:
-            python(STEPS, environment)
-        found = []
-        for number in range(rounds):
-            here = {"NUMBA_CACHE_DIR": f"{cache}/{number}"} if fresh else {}
-            marks = json.loads(python(STEPS, environment | here))
-            times = {name: marks[name] - marks[before] for before, name in pairwise(marks)}
-            found.append(times | {"all": sum(times.values())})
-    return {name: min(times[name] for times in found) for name in found[0]}
+    """Print the processor seconds of whole processes, of one or two versions, as in a fresh installation."""
+    environments = {"this version": {}} | ({"the other": version_of(against)} if against else {})
+    rounds = 1 if quick else 5
+    best: dict[str, dict[str, float]] = {version: {} for version in environments}
+    for version, environment in environments.items():
+        with tempfile.TemporaryDirectory() as folder:
+            python(PREPARE.format(folder=folder), environment)
+            for number in range(rounds):
+                for name, (text, statement) in CASES.items():
+                    # For a version that compiles when it is first called, a folder with nothing compiled.
+                    cache = {"NUMBA_CACHE_DIR": f"{folder}/{number}-{name}", "PYTHONWARNINGS": "ignore"}
+                    before = children_seconds()
+                    python(text.format(folder=folder, statement=statement), environment | cache)
+                    spent = children_seconds() - before
+                    best[version][name] = min(spent, best[version].get(name, spent))
+    show_table(
+        f"first minute: processor seconds of a fresh process, imports included, best of {rounds}",
+        ["process", *best],
+        [[name, *(f"{times[name]:.2f}" for times in best.values())] for name in CASES],
+    )
+    show_note("fits are of 2,000 rows of 40 columns, of HMMs 200 sequences of 40 steps; commands of 800 rows of 10")

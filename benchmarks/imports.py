@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import resource
 from functools import partial
 
-from benchmarks.measure import best_seconds, python, show_note, show_table
+from benchmarks.measure import best_seconds, children_seconds, python, show_note, show_table
 
 STATEMENTS = (
     "pass",
@@ -14,21 +13,16 @@ STATEMENTS = (
     "from eigentree import JunctionTree, zoo",
     "from eigentree.cli.main import main; main(['--help'])",
     "from eigentree.cli.main import main; main(['fit', '--help'])",
-    "import numba",
     "from eigentree import LatentNetwork",
 )
-
-
-def of_children() -> float:
-    """Return the processor time of all processes that this one has started and that have ended."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
 
 
 def run(quick: bool) -> None:
     """Print the time of each statement, and what it adds to a bare interpreter."""
     repeats = 3 if quick else 15
-    best = best_seconds({statement: partial(python, statement) for statement in STATEMENTS}, repeats, of_children)
+    best = best_seconds(
+        {statement: partial(python, statement) for statement in STATEMENTS}, repeats, children_seconds
+    )
     bare, numpy = best["pass"], best["import numpy"] - best["pass"]
     rows = [
         [
@@ -45,4 +39,4 @@ def run(quick: bool) -> None:
         rows,
     )
     show_note("--help of the command line, aim: at most twice the whole of import numpy, the interpreter included")
-    show_note("names of eigentree load at first use: LatentNetwork is what brings in numpy and numba")
+    show_note("names of eigentree load at first use: LatentNetwork is what brings in numpy and the core")

@@ -67,6 +67,19 @@ def python(code: str, environment: Mapping[str, str] | None = None) -> str:
     return done.stdout
 
 
+def children_seconds() -> float:
+    """Return the processor time of all processes that this one has started and that have ended."""
+    import resource
+
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def version_of(source: Path) -> dict[str, str]:
+    """Return the environment of processes that import the package from another directory than the installation."""
+    return {"PYTHONPATH": os.pathsep.join([str(ROOT / "tools" / "other_copy"), str(source)])}
+
+
 def in_fresh_process(
     module: str, function: str, *arguments: Any, environment: Mapping[str, str] | None = None
 ) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 import time
 from dataclasses import dataclass
 from functools import partial
@@ -136,16 +135,13 @@ def first_call(steps: int) -> list[float]:
     return [plan, *(seconds(partial(truth.log_prob, X)) for _ in range(2))]
 
 
-def _show_first_call(steps: int, compile_too: bool) -> None:
-    """Print what the first call in a process costs, with kernels on disk and, if asked, with none."""
-    cases = ["not compiled yet"] * compile_too + ["compiled by an earlier process"]
-    with tempfile.TemporaryDirectory() as folder:
-        environment = {"NUMBA_CACHE_DIR": folder} if compile_too else {}
-        times = [in_fresh_process(__name__, "first_call", steps, environment=environment) for _ in cases]
+def _show_first_call(steps: int) -> None:
+    """Print what the first call in a process costs."""
+    times = in_fresh_process(__name__, "first_call", steps)
     show_table(
         f"scoring: ms of the first calls of log_prob in a fresh process, {steps} steps, 1,000 rows, 1 thread",
-        ["kernels", "plan", "first call", "second call"],
-        [[case, *(f"{1e3 * spent:.2f}" for spent in row)] for case, row in zip(cases, times, strict=True)],
+        ["plan", "first call", "second call"],
+        [[f"{1e3 * spent:.2f}" for spent in times]],
     )
 
 
@@ -153,7 +149,7 @@ def memory_growth(rows: int, steps: int, code_type: str, copy: bool) -> int:
     """Return the growth of peak memory in bytes when rows are scored, or just copied; for a fresh process."""
     truth = truth_of(steps)
     X = np.random.default_rng(0).integers(0, STATES, (rows, steps), dtype=code_type)
-    # Compiling and planning are no part of this.
+    # Planning is no part of this.
     truth.log_prob(X[:100])
     return peak_growth(X.copy if copy else partial(truth.log_prob, X))
 
@@ -196,7 +192,7 @@ def run(quick: bool) -> None:
         "hmmlearn has no such models: it is given one with equal tables at every step, as a first-order HMM over"
         " pairs of hidden states, and checked against eigentree on that one; its total gives no answer a row"
     )
-    _show_first_call(40, compile_too=not quick)
+    _show_first_call(40)
     if quick:
         _show_memory(40, (5_000, 50_000), ("int8",))
     else:

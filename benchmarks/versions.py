@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from benchmarks.measure import python, show_note, show_table
+from benchmarks.measure import python, show_note, show_table, version_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -71,7 +71,7 @@ def run(quick: bool, against: Path | None = None) -> None:
     code = WORK.format(count=10_000 if quick else 100_000)
     best: dict[str, dict[str, float]] = {"this": {}, "other": {}}
     for _ in range(2 if quick else 4):
-        for version, environment in (("this", {}), ("other", {"PYTHONPATH": str(against)})):
+        for version, environment in (("this", {}), ("other", version_of(against))):
             for name, time in json.loads(python(code, environment)).items():
                 best[version][name] = min(time, best[version].get(name, time))
     rows = [

@@ -1,4 +1,5 @@
-// Cells to codes, and hashes of rows.
+// Cells to codes, and hashes of rows. Codes are the numbers of states, from 0 on; a missing cell has the code after
+// the last.
 #pragma once
 #include <cstdint>
 
@@ -6,9 +7,36 @@
 
 namespace eigentree {
 
+// What cells and codes may be, in the order of the tables below.
+enum CellType : int { int8, int16, int32, int64, uint8, uint16, uint32, uint64, float32, float64, cell_types };
+constexpr int code_types = 3;  // of 8, 16 and 32 bits without a sign
+
+constexpr std::int64_t tile_rows = 64;
+
+// Work space of `encode_rows`: `limits`, `wrong` and `missing` have one number per column, `tile` 64 rows of codes.
+struct EncodeRowsWork {
+  void *limits, *wrong, *missing, *tile;
+};
+
+struct CellLoops {
+  // Returns the first row whose cell is not a code, or -1.
+  std::int64_t (*encode_column[code_types])(const void* cells, std::int64_t stride, std::int64_t rows,
+                                            std::int64_t states, void* codes);
+  // `cells` (rows, columns), `codes` (columns, rows), `wrong` (columns,); not of floats.
+  void (*encode_rows[code_types])(const void* cells, std::int64_t columns, std::int64_t rows,
+                                  const std::int64_t* states, EncodeRowsWork work, void* codes, bool* wrong);
+};
+
+// Codes are (columns, rows), each column `stride` codes after the one before.
+struct CodeLoops {
+  void (*copy_codes)(const void* cells, std::int64_t stride, std::int64_t columns, std::int64_t rows, void* codes,
+                     void* largest);
+  void (*hash_rows)(const void* codes, std::int64_t columns, std::int64_t rows, std::uint64_t* hashes);
+};
+
 struct EncodingLoops {
-  void (*hash_rows_8)(const std::uint8_t* codes, std::int64_t columns, std::int64_t rows, std::uint64_t* hashes);
-  void (*hash_rows_16)(const std::uint16_t* codes, std::int64_t columns, std::int64_t rows, std::uint64_t* hashes);
+  CellLoops cells[cell_types];
+  CodeLoops codes[code_types];
 };
 EIGENTREE_TABLES(EncodingLoops, encoding_loops)
 

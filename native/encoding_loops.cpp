@@ -1,11 +1,96 @@
+#include <type_traits>
+
 #include "encoding.hpp"
 #include "vectors.hpp"
 
 namespace eigentree {
 namespace LOOPS {
 
+// Whether a cell is one of so many states; numbers are compared by value, whatever their types.
+template <class Cell>
+INLINE bool is_state(Cell cell, std::int64_t states) {
+  if constexpr (std::is_floating_point_v<Cell>)
+    return cell >= 0 && double(cell) < double(states) && Cell(std::int64_t(cell)) == cell;
+  else
+    return cell >= 0 && std::uint64_t(cell) < std::uint64_t(states);
+}
+
+template <class Cell>
+INLINE bool is_missing(Cell cell) {
+  if constexpr (std::is_floating_point_v<Cell>)
+    return cell == -1 || cell != cell;
+  else
+    return std::is_signed_v<Cell> && cell == Cell(-1);
+}
+
+template <class Cell, class Code>
+static Index encode_column(const void* from, Index stride, Index rows, Index states, void* to) {
+  const Cell* cells = static_cast<const Cell*>(from);
+  Code* codes = static_cast<Code*>(to);
+  for (Index r = 0; r < rows; ++r) {
+    const Cell cell = cells[r * stride];
+    if (is_state(cell, states))
+      codes[r] = Code(cell);
+    else if (is_missing(cell))
+      codes[r] = Code(states);
+    else
+      return r;
+  }
+  return -1;
+}
+
+// Cells are transposed by the tile, so that both sides are read and written line by line of the cache. With a sign,
+// a cell is right where cell + 1, which is 0 of a missing one, is at most the number of states; without a sign,
+// where the cell is at most the last state. Either is one comparison of numbers without a sign, as wide as a cell.
+template <class Cell, class Code>
+static void encode_rows(const void* from, Index columns, Index rows, const std::int64_t* states,
+                        EncodeRowsWork work, void* to, bool* wrong) {
+  using Unsigned = std::make_unsigned_t<Cell>;
+  constexpr Unsigned shift = std::is_signed_v<Cell> ? 1 : 0;
+  constexpr std::uint64_t most = Unsigned(~Unsigned(0)) >> shift;  // the largest cell
+  const Cell* cells = static_cast<const Cell*>(from);
+  Code *codes = static_cast<Code*>(to), *tile = static_cast<Code*>(work.tile);
+  Unsigned *limits = static_cast<Unsigned*>(work.limits), *beyond = static_cast<Unsigned*>(work.wrong);
+  Code* missing = static_cast<Code*>(work.missing);
+  for (Index j = 0; j < columns; ++j) {
+    limits[j] = Unsigned(smaller(std::uint64_t(states[j] - 1), most) + shift);
+    missing[j] = Code(states[j]);
+    beyond[j] = 0;
+  }
+  for (Index first = 0; first < rows; first += tile_rows) {
+    const Index count = smaller(tile_rows, rows - first);
+    for (Index r = 0; r < count; ++r) {
+      const Cell* __restrict row = cells + (first + r) * columns;
+      Code* __restrict line = tile + r * columns;
+      for (Index j = 0; j < columns; ++j) {
+        const Unsigned shifted = Unsigned(Unsigned(row[j]) + shift);
+        beyond[j] |= Unsigned(shifted > limits[j]);
+        line[j] = shift && shifted == 0 ? missing[j] : Code(row[j]);
+      }
+    }
+    for (Index j = 0; j < columns; ++j)
+      for (Index r = 0; r < count; ++r) codes[j * rows + first + r] = tile[r * columns + j];
+  }
+  for (Index j = 0; j < columns; ++j) wrong[j] = beyond[j] != 0;
+}
+
 template <class Code>
-static void hash_rows(const Code* codes, Index columns, Index rows, std::uint64_t* hashes) {
+static void copy_codes(const void* from, Index stride, Index columns, Index rows, void* to, void* largest) {
+  for (Index j = 0; j < columns; ++j) {
+    const Code* __restrict cells = static_cast<const Code*>(from) + j * stride;
+    Code* __restrict codes = static_cast<Code*>(to) + j * rows;
+    Code high = 0;
+    for (Index r = 0; r < rows; ++r) {
+      codes[r] = cells[r];
+      high = larger(high, cells[r]);
+    }
+    static_cast<Code*>(largest)[j] = high;
+  }
+}
+
+template <class Code>
+static void hash_rows(const void* from, Index columns, Index rows, std::uint64_t* hashes) {
+  const Code* codes = static_cast<const Code*>(from);
   for (Index r = 0; r < rows; ++r) hashes[r] = 0x9E3779B97F4A7C15;
   for (Index j = 0; j < columns; ++j)
     for (Index r = 0; r < rows; ++r) {
@@ -18,8 +103,31 @@ static void hash_rows(const Code* codes, Index columns, Index rows, std::uint64_
   }
 }
 
+template <class Cell>
+constexpr CellLoops cell_loops() {
+  CellLoops loops = {
+      {encode_column<Cell, std::uint8_t>, encode_column<Cell, std::uint16_t>, encode_column<Cell, std::uint32_t>},
+      {}};
+  if constexpr (!std::is_floating_point_v<Cell>) {
+    loops.encode_rows[0] = encode_rows<Cell, std::uint8_t>;
+    loops.encode_rows[1] = encode_rows<Cell, std::uint16_t>;
+    loops.encode_rows[2] = encode_rows<Cell, std::uint32_t>;
+  }
+  return loops;
+}
+
+template <class Code>
+constexpr CodeLoops code_loops() {
+  return {copy_codes<Code>, hash_rows<Code>};
+}
+
 }  // namespace LOOPS
 
-const EncodingLoops EIGENTREE_JOIN(encoding_loops_, EIGENTREE_INSTRUCTIONS) = {LOOPS::hash_rows, LOOPS::hash_rows};
+const EncodingLoops EIGENTREE_JOIN(encoding_loops_, EIGENTREE_INSTRUCTIONS) = {
+    {LOOPS::cell_loops<std::int8_t>(), LOOPS::cell_loops<std::int16_t>(), LOOPS::cell_loops<std::int32_t>(),
+     LOOPS::cell_loops<std::int64_t>(), LOOPS::cell_loops<std::uint8_t>(), LOOPS::cell_loops<std::uint16_t>(),
+     LOOPS::cell_loops<std::uint32_t>(), LOOPS::cell_loops<std::uint64_t>(), LOOPS::cell_loops<float>(),
+     LOOPS::cell_loops<double>()},
+    {LOOPS::code_loops<std::uint8_t>(), LOOPS::code_loops<std::uint16_t>(), LOOPS::code_loops<std::uint32_t>()}};
 
 }  // namespace eigentree

@@ -38,5 +38,8 @@ def answer(line: str, stdin: bytes = b"") -> str:
 def in_shell(line: str, **options: object) -> subprocess.CompletedProcess[bytes]:
     """Run a line of the shell in which eigentree is the command of this checkout."""
     command = f'eigentree() {{ "{sys.executable}" -m eigentree "$@"; }}; set -o pipefail; {line}'
-    environment = {**os.environ, "PYTHONPATH": str(Path(et.__file__).parents[1])}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(Path(et.__file__).parents[1]), os.environ.get("PYTHONPATH", "")]),
+    }
     return subprocess.run(["bash", "-c", command], capture_output=True, env=environment, check=False, **options)  # type: ignore[call-overload, no-any-return]

@@ -50,7 +50,7 @@ def counted(
     expectation = Expectation.of(graph, columns_with_missing(codes, graph), many)
     weights = np.ones(len(rows)) if weights is None else weights
     parameters = ParameterLayout.of(graph).vector(network)
-    prepared = expectation.coded(codes, weights, often_by=threads if often else 0)
+    prepared = expectation.coded(codes, weights, often=often)
     return expectation(parameters, prepared, threads, single)
 
 

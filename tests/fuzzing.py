@@ -32,7 +32,6 @@ from sklearn.exceptions import NotFittedError
 
 import eigentree as et
 from eigentree import zoo
-from eigentree.core.compiling import announced
 from eigentree.errors import quoted
 
 MOST_SECONDS = 5.0
@@ -281,15 +280,9 @@ def made(question: Question, strict: bool, most_seconds: float = MOST_SECONDS) -
 
 @contextlib.contextmanager
 def bounded_time(most_seconds: float) -> Iterator[None]:
-    """Stop what takes long, by the clock of the processor; kernels may have to be compiled first."""
-    compiled = announced.processor_seconds
+    """Stop what takes long, by the clock of the processor."""
 
     def stop(*_: object) -> None:
-        nonlocal compiled
-        if announced.compiling or announced.processor_seconds > compiled:
-            compiled = announced.processor_seconds
-            signal.setitimer(signal.ITIMER_PROF, most_seconds)
-            return
         raise TimeoutError(f"took more than {most_seconds:g} s of processor time")
 
     earlier = signal.signal(signal.SIGPROF, stop)

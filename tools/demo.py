@@ -59,16 +59,6 @@ def _learn(codes: Codes, classes: NDArray[np.str_]) -> et.JunctionTreeClassifier
     print("   model = et.JunctionTreeClassifier(et.SpectralJunctionTree(et.zoo.HMM(order=2, hidden_states=2)))")
     print("   model.fit(codes, classes)\n")
     model = et.JunctionTreeClassifier(et.SpectralJunctionTree(et.zoo.HMM(order=2, hidden_states=2)))
-    print("   On the first run kernels are compiled, and kept on disk for every later one:")
-    few = np.arange(0, len(codes), 20)
-    with _quiet():
-        with _busy("counting and fitting"):
-            model.fit(codes[few], classes[few])
-        with _busy("scoring and predicting"):
-            model.estimators_[0].predict_proba(codes[:2], "x0")
-        with _busy("sampling"):
-            model.estimators_[0].sample(2, random_state=0)
-    print()
     with _busy("fitting to all rows"):
         model.fit(codes, classes)
     print(f"   Shrinkage toward the independence model, chosen on held-out rows: {model.shrinkage_:g}.")

@@ -5,7 +5,8 @@ Usage::
     python tools/mutate.py [--only PATTERN] [--jobs 2]
 
 `tools/mutations.toml` lists the faults. Each names the function that holds it and the code to replace there,
-compared as syntax: formatting and comments play no part. It is put into a copy of the project in a temporary
+compared as syntax: formatting and comments play no part. Faults of the compiled core, `native/…`, name their exact
+text; the core is built again for each. A fault is put into a copy of the project in a temporary
 folder, never the checkout, and the tests that should notice are run there. A fault is
 
 killed
@@ -15,14 +16,15 @@ survived
 gone
     when the code to replace is not found, or not once, which is an error: the list must not rot.
 
-First the tests are run once without any fault: a test that fails anyway kills nothing, and all copies find what was
-compiled then. The exit code is 1 when anything is wrong.
+First the tests are run once without any fault: a test that fails anyway kills nothing. The exit code is 1 when
+anything is wrong.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
+import importlib.util
 import os
 import re
 import shutil
@@ -31,6 +33,7 @@ import subprocess
 import sys
 import tempfile
 import textwrap
+import threading
 import time
 import tomllib
 from concurrent.futures import ThreadPoolExecutor
@@ -38,18 +41,29 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+PROJECT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(PROJECT))
+
+from tools.core_build import build_core, environment_of  # noqa: E402
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
+    from importlib.machinery import ModuleSpec
 
-PROJECT = Path(__file__).resolve().parent.parent
 LIST = PROJECT / "tools" / "mutations.toml"
-LEFT_OUT = (".git", ".venv", ".hypothesis", ".pytest_cache", ".mypy_cache", ".ruff_cache", "results")
+LEFT_OUT = (".git", ".venv", "build", ".hypothesis", ".pytest_cache", ".mypy_cache", ".ruff_cache", "results")
+
+NATIVE = "native/"
+"""Where the files of the compiled core are."""
 
 PATIENCE = 4.0
 """How many times as long as without a fault tests may take."""
 
-COMPILING = 120.0
-"""How many seconds more, for what has to be compiled anew."""
+START_UP = 30.0
+"""How many seconds more, for what a process does before its first test."""
+
+CORE = threading.Lock()
+"""Held while the one copy of the compiled core has a fault."""
 
 PASSED, FAILED, BROKEN = 0, 1, 2
 """Exit codes of pytest: all passed, some failed, some could not be imported. Others are errors in the list."""
@@ -133,6 +147,10 @@ def occurrences(tree: ast.Module, function: str, old: list[ast.AST]) -> list[tup
 
 def mutated(source: str, mutation: Mutation) -> str:
     """Return the source with the fault, formatted anew; a LookupError says how often the code is found instead."""
+    if mutation.file.startswith(NATIVE):
+        if (times := source.count(mutation.old)) != 1:
+            raise LookupError(f"the code to replace is found {times} times in {mutation.file}")
+        return source.replace(mutation.old, mutation.new)
     tree = ast.parse(source)
     old, new = patterns(mutation.old, mutation.new)
     found = occurrences(tree, mutation.function, old)
@@ -160,8 +178,8 @@ def mutations(pattern: str) -> list[Mutation]:
     found = [
         Mutation(
             entry["fault"],
-            f"src/eigentree/{entry['file']}",
-            entry["function"],
+            entry["file"] if entry["file"].startswith(NATIVE) else f"src/eigentree/{entry['file']}",
+            entry.get("function", ""),
             entry["from"],
             entry["to"],
             tuple(f"tests/{name}" for name in entry["tests"]),
@@ -174,8 +192,18 @@ def mutations(pattern: str) -> list[Mutation]:
 
 
 def copied(source: Path, target: Path) -> Path:
-    """Return the copy of a project; times are kept, so that what was compiled is still found valid."""
-    return Path(shutil.copytree(source, target, ignore=lambda _, names: {n for n in names if n in LEFT_OUT}))
+    """Return the copy of a project, with the core that was built for it."""
+    copy = Path(shutil.copytree(source, target, ignore=lambda _, names: {n for n in names if n in LEFT_OUT}))
+    shutil.copy(find_core().origin, copy / "src" / "eigentree" / "core")
+    return copy
+
+
+def find_core() -> ModuleSpec:
+    """Return where the installed core is."""
+    found = importlib.util.find_spec("eigentree.core._native")
+    if found is None or found.origin is None:
+        raise SystemExit("the core is not built: make test installs it")
+    return found
 
 
 def run_tests(project: Path, tests: Sequence[str], limit: float | None = None) -> tuple[int | None, str]:
@@ -184,7 +212,7 @@ def run_tests(project: Path, tests: Sequence[str], limit: float | None = None) -
     process = subprocess.Popen(
         command,
         cwd=project,
-        env=os.environ | {"PYTHONPATH": str(project / "src")},
+        env=environment_of(project / "src"),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -215,15 +243,26 @@ def without_fault(base: Path, tests: Iterable[str], jobs: int) -> dict[str, floa
         return {name: seconds for name, seconds in pool.map(timed, tests) if seconds is not None}
 
 
-def forget_compiled(project: Path, file: str) -> None:
-    """Remove what numba compiled of a kernel and its callers: of these it looks at their own file only."""
-    core = project / "src" / "eigentree" / "core"
-    sources = {path: path.read_text("utf-8") for path in core.rglob("*.py")}
-    stale = [project / file]
-    for path in stale:
-        stale += [other for other, text in sources.items() if f".{path.stem} import" in text and other not in stale]
-        for kept in (path.parent / "__pycache__").glob(f"{path.stem}.*.nb[ic]"):
-            kept.unlink()
+def run_with_core(base: Path, mutation: Mutation, source: str, limit: float) -> tuple[int | None, str]:
+    """Return what the tests say of a core with a fault, one after the other in one copy: most of it stays built."""
+    project = base.parent / "native"
+    with CORE:
+        if not project.exists():
+            copied(base, project)
+        shutil.copytree(base / NATIVE, project / NATIVE, dirs_exist_ok=True, copy_function=_copy_changed)
+        (project / mutation.file).write_text(source, "utf-8")
+        try:
+            build_core(project, project / "build", project / "src")
+        except RuntimeError as error:
+            return -1, str(error)
+        return run_tests(project, mutation.tests, limit)
+
+
+def _copy_changed(source: str, target: str) -> str:
+    """Copy a file unless its content is there already: what has an old time is not compiled again."""
+    if not Path(target).exists() or Path(source).read_bytes() != Path(target).read_bytes():
+        shutil.copyfile(source, target)
+    return target
 
 
 def judged(mutation: Mutation, base: Path, usual: dict[str, float]) -> Verdict:
@@ -234,15 +273,16 @@ def judged(mutation: Mutation, base: Path, usual: dict[str, float]) -> Verdict:
         return Verdict("GONE", False, detail=str(error))
     if failing := [name for name in mutation.tests if name not in usual]:
         return Verdict("UNKNOWN", False, detail=f"fails without a fault: {', '.join(failing)}")
-    with tempfile.TemporaryDirectory(prefix="mutant-") as folder:
-        project = copied(base, Path(folder) / "project")
-        (project / mutation.file).write_text(source, "utf-8")
-        if "/core/" in mutation.file:
-            forget_compiled(project, mutation.file)
-        start = time.monotonic()
-        limit = PATIENCE * sum(usual[name] for name in mutation.tests) + COMPILING
-        code, printed = run_tests(project, mutation.tests, limit)
-        seconds = time.monotonic() - start
+    start = time.monotonic()
+    limit = PATIENCE * sum(usual[name] for name in mutation.tests) + START_UP
+    if mutation.file.startswith(NATIVE):
+        code, printed = run_with_core(base, mutation, source, limit)
+    else:
+        with tempfile.TemporaryDirectory(prefix="mutant-") as folder:
+            project = copied(base, Path(folder) / "project")
+            (project / mutation.file).write_text(source, "utf-8")
+            code, printed = run_tests(project, mutation.tests, limit)
+    seconds = time.monotonic() - start
     if code == PASSED:
         return Verdict("equivalent" if mutation.equivalent else "SURVIVED", bool(mutation.equivalent), seconds)
     # A signal ends pytest where a fault of compiled code writes beyond its arrays.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import bz2
-import contextlib
 import csv
 import gzip
 import io
@@ -14,9 +13,7 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -26,10 +23,7 @@ from command_line import answer, call, in_shell
 import eigentree as et
 from eigentree.cli.arguments import Shape, count, fraction, named, one_of, seed
 from eigentree.cli.commands.select import at_the_edge
-from eigentree.cli.main import COMMANDS, application, main
-from eigentree.core import compiling
-from eigentree.core.compiling import announced
-from eigentree.estimators import precompile as warming
+from eigentree.cli.main import COMMANDS, application
 
 ROWS = 120
 COLUMNS = ["cap-shape", "bruises", "odor", "gill-size", "stalk-root", "habitat", "class"]
@@ -625,8 +619,7 @@ def test_every_example_of_every_help_text_runs(tmp_path: Path, monkeypatch: pyte
     Path("graph.toml").write_text(graph.group(1))
     for name in ORDER[1:]:
         run_in_turn(examples(shown[name]))
-    # warm-up is what the other commands are when they are called first.
-    assert set(ORDER) == {command.name for command in COMMANDS} - {"warm-up"}
+    assert set(ORDER) == {command.name for command in COMMANDS}
 
 
 def test_the_first_help_text_is_a_way_to_begin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -653,7 +646,7 @@ def test_every_line_of_the_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyP
         if kind == "sh"
         for line in block.splitlines()
     }
-    assert asked == {command.name for command in COMMANDS} - {"warm-up"}
+    assert asked == {command.name for command in COMMANDS}
 
 
 def test_help_loads_nothing_heavy() -> None:
@@ -662,13 +655,13 @@ def test_help_loads_nothing_heavy() -> None:
         loaded = subprocess.run(
             [sys.executable, "-c", script, *arguments], capture_output=True, text=True, check=True
         ).stdout.split()
-        assert not {"numpy", "numba", "scipy", "sklearn", "narwhals", "pandas", "pyarrow"} & set(loaded)
+        assert not {"numpy", "scipy", "sklearn", "narwhals", "pandas", "pyarrow"} & set(loaded)
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion_knows_commands_and_options(shell: str) -> None:
     text = answer(f"eigentree completion {shell}")
-    for word in ("warm-up", "held-out", "structure"):
+    for word in ("held-out", "structure"):
         assert word in text
     assert application().name == ("eigentree",)
 
@@ -746,7 +739,7 @@ USAGE = [
     ("eigentree report model.eigentree -o m.html --data - --training -", "not both"),
     ("eigentree report model.eigentree mushrooms.csv -o m.html", "nothing to do with 'mushrooms.csv'"),
     ("eigentree report model.eigentree --data mushrooms.csv --sequence id -o m.html", "fit with --sequence too"),
-    ("eigentree warm-up now", "nothing to do with 'now'"),
+    ("eigentree completion bash now", "nothing to do with 'now'"),
     (
         "eigentree predict model.eigentree mushrooms.csv --traget class",
         "no option --traget; did you mean --target?",
@@ -889,41 +882,6 @@ def test_what_cannot_be_done_gets_one_sentence(
 
 def test_there_are_many_errors() -> None:
     assert len({line for line, _ in USAGE + FAILURES}) >= 90
-
-
-class _Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
-
-
-@pytest.mark.parametrize("errors", [io.StringIO(), _Terminal()])
-def test_warm_up_reports_one_sentence(errors: io.StringIO, monkeypatch: pytest.MonkeyPatch) -> None:
-    taken = []
-
-    def steps() -> Iterator[str]:
-        for number in range(warming.STEPS):
-            taken.append(number)
-            # What numba reports when it compiles one of our kernels.
-            event = SimpleNamespace(
-                data={"dispatcher": SimpleNamespace(__module__="eigentree.core.counting.encoding")}
-            )
-            announced.on_start(event)
-            announced.on_end(event)
-            yield "small alphabets: learning"
-
-    monkeypatch.setattr(warming, "warm_up", steps)
-    monkeypatch.setattr(compiling, "on_terminal", errors.isatty)
-    out = io.StringIO()
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(errors):
-        assert main(["warm-up"]) == 0
-    assert len(taken) == warming.STEPS
-    assert re.fullmatch(r"all kernels are compiled, \d+ s\n", out.getvalue())
-    if not errors.isatty():
-        assert errors.getvalue() == ""
-        return
-    assert errors.getvalue().count("compiling kernels") == 1
-    assert "eigentree: … done in" in errors.getvalue().splitlines()[-1]
-    assert f"{warming.STEPS}/{warming.STEPS}" in errors.getvalue()
 
 
 @pytest.mark.parametrize("command", [command for command in COMMANDS if not command.below])

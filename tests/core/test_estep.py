@@ -1,39 +1,46 @@
-"""The compiled pass of expected counts against enumeration; with NUMBA_DISABLE_JIT=1 it runs as plain Python."""
+"""The E-step's pass against a plain mirror and against enumeration, with every instruction set."""
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from core.estep_problems import random_problem
+from core.mirrors import estep as mirror
 from em_problems import brute_counts, by_table, counted, is_learned
 from numpy.testing import assert_allclose
 
 import eigentree as et
-from eigentree.core.trees.block_tree import EDGE, NODE, SECTION, BlockTree, Buffers
+from eigentree.core import _native
+from eigentree.core.trees.block_tree import BlockEdge, BlockNode, BlockSection, BlockTree
 from eigentree.core.trees.estep import expected
-from eigentree.core.trees.leaves import COPIES
 from eigentree.em.estep import row_passes as passing
 from eigentree.em.estep.expectation import Expectation
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 PRIOR = np.array([0.3, 0.7])
 COLUMN = {"x": np.array([[0.2, 0.5, 0.3], [0.6, 0.1, 0.3]]), "y": np.array([[0.9, 0.1], [0.4, 0.6]])}
 
+NOTHING = BlockNode(**dict.fromkeys(BlockNode._fields, 0))._replace(section=-1)
+ROOT = NOTHING._replace(bond=1, leaf=-1, message=0, outside=7, factor=8, product=5, terms=2, before=-1, down=10)
+LEAF = NOTHING._replace(bond=2)
+
 MIXTURE = BlockTree(
     nodes=np.array(
         [
-            tuple(record[name] for name in NODE.names)
-            for record in (
-                dict.fromkeys(NODE.names, 0)
-                | {"bond": 1, "leaf": -1, "outside": 7, "factor": 8, "product": 5, "terms": 2, "down": 10}
-                | {"last_edge": 2, "blocks": 1, "rows": 1, "columns": 2, "row": 0, "column": 1},
-                dict.fromkeys(NODE.names, 0) | {"bond": 2, "leaf": 0, "value": 2, "sums": 2, "message": 1},
-                dict.fromkeys(NODE.names, 0) | {"bond": 2, "leaf": 1, "value": 8, "sums": 8, "message": 3},
-            )
-        ],
-        NODE,
-    ).view(np.recarray),
-    edges=np.array([(1, 3), (2, 3)], EDGE).view(np.recarray),
+            ROOT._replace(last_edge=2, blocks=1, rows=1, columns=2, row=0, column=1),
+            LEAF._replace(leaf=0, value=2, message=1),
+            LEAF._replace(leaf=1, value=8, message=3),
+        ]
+    ),
+    edges=np.array([BlockEdge(1, 3), BlockEdge(2, 3)]),
     # The row of the root, its columns, then the index on a leaf's bond of each product, and the products by it.
     places=np.array([0, 0, 1, 0, 1, 0, 1]),
     ones=9,
@@ -44,44 +51,21 @@ MIXTURE = BlockTree(
 
 VALUES = np.concatenate([PRIOR, COLUMN["x"].T.ravel(), COLUMN["y"].T.ravel()])
 
-# Copies of sums follow each other.
-MIXTURE.nodes.apart[1:] = len(VALUES)
-
-
-def buffers_for(block: int, sums: np.ndarray) -> Buffers:
-    """Buffers of the mixture; nothing that stands in them may matter."""
-    return Buffers(np.full((15, block), np.nan), np.full(block, 99), sums.reshape(-1), np.empty(0, np.int64))
-
-
-def one_section(rows: int, start: int, stop: int) -> np.ndarray:
-    """The whole mixture as its only section, with so many rows, of which some are passed."""
-    section = np.zeros(1, SECTION).view(np.recarray)
-    section.end, section.lines, section.leaves, section.rows = 3, 15, 2, rows
-    section.start, section.stop = start, stop
-    return section
-
 
 def mixture_pass(
-    codes: np.ndarray, weights: np.ndarray, block: int, bounds: tuple[int, ...] = ()
+    codes: np.ndarray, weights: np.ndarray, block: int, values: np.ndarray = VALUES
 ) -> tuple[np.ndarray, float, int]:
     """Sums, log-likelihood and impossible row of the mixture, some rows at a time."""
-    sums = np.zeros((COPIES, len(VALUES)))
-    total, impossible = 0.0, -1
-    cuts = (0, *bounds, len(weights))
-    for start, stop in pairwise(cuts):
-        section = one_section(len(weights), start, stop)
-        # The root has one row, so its values are their own transpose.
-        part, found = expected(MIXTURE, section, VALUES, VALUES, codes.ravel(), weights, buffers_for(block, sums))
-        total += part
-        impossible = max(impossible, found)
-    return sums.sum(axis=0), total, impossible
+    sums = np.full(len(values), np.nan)
+    sections = np.array([BlockSection(0, 3, 0, len(weights))])
+    return sums, *expected(MIXTURE, sections, values, codes.ravel(), weights, sums, 1, block)
 
 
-@pytest.mark.parametrize(("block", "bounds"), [(64, ()), (5, ()), (1, ()), (7, (0, 3, 9))])
-def test_a_tree_by_hand_counts_what_it_should(block: int, bounds: tuple[int, ...]) -> None:
+@pytest.mark.parametrize("block", [0, 64, 5, 1])
+def test_a_tree_by_hand_counts_what_it_should(block: int) -> None:
     codes = np.array([[0, 1, 2, 0, 1, 2, 2, 2, 0, 1, 1], [0, 0, 0, 1, 1, 1, 0, 1, 1, 1, 0]], np.uint16)
     weights = np.array([1.0, 2.0, 0.5, 1.0, 1.0, 3.0, 1.0, 0.0, 1.0, 1.0, 0.25])
-    sums, log_likelihood, impossible = mixture_pass(codes, weights, block, bounds)
+    sums, log_likelihood, impossible = mixture_pass(codes, weights, block)
     joint = PRIOR * COLUMN["x"].T[codes[0]] * COLUMN["y"].T[codes[1]]
     posterior = joint / joint.sum(axis=1, keepdims=True) * weights[:, None]
     assert impossible == -1
@@ -106,12 +90,167 @@ def test_an_impossible_row_is_named_unless_it_weighs_nothing() -> None:
     values[2:8] = table.T.ravel()
     codes = np.array([[0, 1, 2], [0, 1, 1]], np.uint16)
     for weight, found in ((1.0, 1), (0.0, -1)):
-        sums = np.zeros((COPIES, len(values)))
-        weights = np.array([1.0, weight, 1.0])
-        section = one_section(3, 0, 3)
-        assert expected(MIXTURE, section, values, values, codes.ravel(), weights, buffers_for(2, sums))[1] == found
+        sums, _, impossible = mixture_pass(codes, np.array([1.0, weight, 1.0]), 2, values)
+        assert impossible == found
         # It counts for nothing, so that the other rows' counts are finite.
-        assert_allclose((sums.sum(axis=0)[:2] * PRIOR).sum(), 2.0)
+        assert_allclose((sums[:2] * PRIOR).sum(), 2.0)
+
+
+@pytest.fixture(params=_native.all_instructions())
+def instructions(request: pytest.FixtureRequest) -> Iterator[str]:
+    """Each instruction set of this processor in turn."""
+    before = _native.instructions()
+    _native.use_instructions(request.param)
+    yield request.param
+    _native.use_instructions(before)
+
+
+@pytest.mark.usefixtures("instructions")
+@pytest.mark.parametrize("unscaled", [1, 8])
+@pytest.mark.parametrize("number", [np.float64, np.float32])
+def test_every_number_of_rows_has_the_counts_of_the_mirror(number: type, unscaled: int) -> None:
+    random = np.random.default_rng(unscaled)
+    cut = 0
+    for rows in range(71):
+        passage, values = random_problem(random, rows, unscaled)
+        cut += len(passage.sections) > 1
+        reference, log_likelihood = mirror.expected(passage.layout.tree, *passage[1:2], values, *passage[2:])
+        precise = {"rtol": 1e-11, "atol": 1e-13} if number is np.float64 else {"rtol": 2e-4, "atol": 1e-5}
+        code = random.choice([np.uint16, np.uint32])
+        for block in (0, 1, 7, 25):
+            sums = np.full(len(values), np.nan)
+            arguments = (passage.sections, values.astype(number), passage.codes.astype(code), passage.weights)
+            found, impossible = expected(passage.layout.tree, *arguments, sums, 1 + block % 3, block)
+            assert impossible == -1
+            assert_allclose(found, log_likelihood, **precise)
+            assert_allclose(sums, reference, **precise)
+            # Counts change no bit of the likelihood.
+            assert expected(passage.layout.tree, *arguments, np.empty(0), 1, block)[0] == found
+    assert cut > 10
+
+
+@pytest.mark.usefixtures("instructions")
+@pytest.mark.parametrize("states", [1, 2, 3, 4, 5, 7, 8, 9, 11, 12, 13, 16, 17])
+def test_every_number_of_states_has_the_counts_of_the_mirror(states: int) -> None:
+    random = np.random.default_rng(states)
+    graph = et.LatentGraph(
+        {"a": states, "b": states + 1, "c": max(1, states - 1), "x": 3, "y": 2, "z": 4},
+        [("a", "b"), ("b", "c"), ("a", "x"), ("b", "y"), ("c", "z")],
+        [*"abc"],
+    )
+    for rows in (5, 101):
+        passage, values = random_problem(random, rows, graph=graph)
+        reference, log_likelihood = mirror.expected(passage.layout.tree, *passage[1:2], values, *passage[2:])
+        sums = np.full(len(values), np.nan)
+        found, _ = expected(passage.layout.tree, passage.sections, values, *passage[2:], sums)
+        assert_allclose(found, log_likelihood, rtol=1e-12)
+        assert_allclose(sums, reference, rtol=1e-11, atol=1e-13)
+
+
+def test_rows_in_stretches_have_the_bits_of_one_thread_and_the_counts_of_the_mirror() -> None:
+    random = np.random.default_rng(0)
+    # So much work that it is cut into stretches, with sections and without.
+    for sections in (False, True):
+        passage, values = random_problem(random, 20_000, graph=et.zoo.hmm(8, 1, 9, 5), sections=sections)
+        assert (len(passage.sections) > 1) == sections
+        reference, log_likelihood = mirror.expected(passage.layout.tree, *passage[1:2], values, *passage[2:])
+        results = []
+        for threads in (1, 2, 3, 16, 1000):
+            sums = np.empty(len(values))
+            found = expected(passage.layout.tree, passage.sections, values, *passage[2:], sums, threads)
+            results.append((*found, sums.tobytes()))
+        assert len(set(results)) == 1
+        assert_allclose(results[0][0], log_likelihood, rtol=1e-11)
+        assert_allclose(sums, reference, rtol=1e-10, atol=1e-10)
+
+
+GARBAGE = """
+import hashlib
+import numpy as np
+from core.estep_problems import random_problem
+from eigentree.core.trees.estep import expected
+random = np.random.default_rng(5)
+bits = hashlib.sha256()
+for rows in range(1, 40):
+    passage, values = random_problem(random, rows)
+    for number in (np.float64, np.float32):
+        sums = np.empty(len(values))
+        given = (passage.sections, values.astype(number), passage.codes, passage.weights)
+        bits.update(repr(expected(passage.layout.tree, *given, sums)).encode() + sums.tobytes())
+print(bits.hexdigest())
+"""
+
+
+def test_what_memory_held_before_does_not_matter() -> None:
+    found = {
+        subprocess.run(
+            [sys.executable, "-c", GARBAGE],
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "MALLOC_PERTURB_": str(byte)},
+            capture_output=True,
+            check=True,
+            text=True,
+        ).stdout
+        for byte in (0, 1, 129)
+    }
+    assert len(found) == 1
+
+
+def wrong_calls() -> dict[str, dict[str, object]]:
+    """What leads outside an array, by the name of the argument of a valid call that it replaces."""
+    nodes, edges, places = MIXTURE.nodes, MIXTURE.edges, MIXTURE.places
+
+    def changed(array: np.ndarray, line: int, field: int, number: int) -> np.ndarray:
+        other = array.copy()
+        other[line, field] = number
+        return other
+
+    field = {name: place for place, name in enumerate(BlockNode._fields)}
+    root = ("bond", "message", "outside", "product", "terms", "down", "blocks", "rows", "columns", "row", "column")
+    wrong: dict[str, dict[str, object]] = {}
+    for name in (*root, "first_leaf", "last_edge", "value"):
+        for number in (-7, 10**6, 2**62):
+            wrong[f"root {name} {number}"] = {"nodes": changed(nodes, 0, field[name], number)}
+    for name in ("bond", "leaf", "value", "message"):
+        for number in (10**6, 2**62):
+            wrong[f"leaf {name} {number}"] = {"nodes": changed(nodes, 1, field[name], number)}
+    wrong |= {
+        f"section {number}": {"nodes": changed(nodes, 1, field["section"], number)} for number in (0, 1, 2**62)
+    }
+    wrong |= {f"child {number}": {"edges": changed(edges, 0, 0, number)} for number in (-1, 0, 99, 2**62)}
+    wrong |= {f"pick {number}": {"edges": changed(edges, 0, 1, number)} for number in (-1, 5, 99, 2**62)}
+    wrong |= {f"place {k}": {"places": np.where(np.arange(7) == k, 2, places)} for k in range(7)}
+    wrong |= {f"{name} {k}": {name: k} for name in ("ones", "share") for k in (-1, 10**6, 2**62)}
+    wrong |= {f"rows {k}": {"sections": np.array([[0, 3, 0, k]])} for k in (-1, 4, 2**62)}
+    wrong |= {f"codes {k}": {"sections": np.array([[0, 3, k, 3]])} for k in (-1, 1, 2**62)}
+    wrong |= {f"end {k}": {"sections": np.array([[0, k, 0, 3]])} for k in (0, 2, 4)}
+    wrong |= {
+        "no section": {"sections": np.zeros((0, 4), int)},
+        "unread section": {"sections": np.array([[0, 3, 0, 3], [3, 3, 0, 0]])},
+        "code": {"codes": np.array([0, 1, 5, 0, 1, 1], np.uint16)},
+        "large code": {"codes": np.array([0, 1, 2, 0, 1, 2**32 - 1], np.uint32)},
+        "weights": {"weights": np.ones(2)},
+        "values": {"values": VALUES[:-1], "sums": np.empty(len(VALUES) - 1)},
+        "sums": {"sums": np.empty(3)},
+        "threads": {"threads": 0},
+        "block": {"block": -1},
+    }
+    return wrong
+
+
+@pytest.mark.parametrize("name", wrong_calls())
+def test_what_leads_outside_an_array_is_refused(name: str) -> None:
+    given = MIXTURE._asdict() | {
+        "sections": np.array([[0, 3, 0, 3]]),
+        "values": VALUES,
+        "codes": np.array([0, 1, 2, 0, 1, 1], np.uint16),
+        "weights": np.ones(3),
+        "sums": np.empty(len(VALUES)),
+        "threads": 1,
+        "block": 0,
+    }
+    assert _native.expected_counts(**given)[1] == -1
+    with pytest.raises((ValueError, TypeError)):
+        _native.expected_counts(**given | wrong_calls()[name])
 
 
 def hub(hidden: int, branches: int, columns: int) -> et.LatentGraph:
@@ -311,7 +450,7 @@ def test_what_earlier_rows_left_behind_the_last_one_counts_for_nothing(
     network = et.LatentNetwork.random(graph, seed=1)
     rows = network.sample(333, seed=2)
     whole = counted(network, rows)
-    monkeypatch.setattr(passing, "CACHE_BYTES", 1)
+    monkeypatch.setattr(passing, "expected", lambda *given: expected(*given, block=100))
     parts = counted(network, rows)
     # The order of the sums is all that may differ.
     assert parts.log_likelihood == whole.log_likelihood
@@ -350,9 +489,9 @@ def test_only_rows_that_underflow_pass_twice(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(passing, "expected", lambda tree, *rest: trees.append(tree) or original(tree, *rest))
     network = sticky(24, 1e-90)
     counted(network, np.array([[t % 2 for t in range(24)]]))
-    usual, careful = ((tree.nodes.factor >= 0).sum() for tree in trees)
+    usual, careful = ([BlockNode(*node).factor >= 0 for node in tree.nodes] for tree in trees)
     # The second time every inner node brings its message into range.
-    assert usual < careful == (trees[1].nodes.leaf < 0).sum()
+    assert sum(usual) < sum(careful) == sum(BlockNode(*node).leaf < 0 for node in trees[1].nodes)
     counted(network, np.zeros((1, 24), int))
     assert len(trees) == 3
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from functools import reduce
 from itertools import permutations
 
@@ -13,7 +12,6 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 import eigentree as et
-from eigentree.counting.counts import Accumulator
 from eigentree.counting.joint_table import ColumnFeatures, JointTable, collected
 from eigentree.data.tables.columns import Columns
 from eigentree.data.tables.rows import Rows
@@ -149,26 +147,6 @@ def test_chunks_may_have_weights_of_different_types(graph: et.LatentGraph, order
     for names in GROUPS:
         assert_array_equal(counts.table(names), expected.table(names))
     assert counts.rows == everything.sum()
-
-
-@pytest.mark.parametrize("threads", [1, 2, 3, 9])
-def test_threads_share_the_groups_and_count_each_once(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    started: list[int] = []
-
-    class Pool(ThreadPoolExecutor):
-        def __init__(self, count: int) -> None:
-            started.append(count)
-            super().__init__(count)
-
-    monkeypatch.setattr("eigentree.counting.counts.ThreadPoolExecutor", Pool)
-    rows = random_rows(7)
-    empty = et.Counts(GRAPH, GROUPS)
-    accumulator = Accumulator(empty.layout, threads, shared_from=0)
-    accumulator.add(np.asfortranarray(rows.astype(np.uint8)), None)
-    assert started == ([min(threads, len(GROUPS) - 1)] if threads > 1 else [])
-    counts = accumulator.counts(empty.columns)
-    for names in GROUPS:
-        assert_array_equal(counts.table(names), slow_table(rows, names))
 
 
 @settings(max_examples=30, deadline=None)

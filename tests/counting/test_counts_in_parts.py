@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
 import eigentree as et
-from eigentree.counting.counts import Accumulator
+from eigentree.counting.counts import Accumulator, count_rows
 from eigentree.data.tables.columns import Columns
 from eigentree.data.tables.rows import Rows
+from eigentree.inference.threads import usable_threads
 
 STATES = (3, 2, 5, 4, 2, 7, 70)
 LARGER = (3, 2, 50, 40, 20, 7, 70)
@@ -37,17 +40,17 @@ def rows_of(seed: int, count: int, kind: str, states: tuple[int, ...] = STATES) 
 
 
 @pytest.mark.parametrize("kind", ["uniform", "repeated", "missing"])
-@pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("states", [STATES, LARGER], ids=["few", "many"])
-def test_counts_do_not_depend_on_threads_or_parts(kind: str, threads: int, states: tuple[int, ...]) -> None:
+def test_counts_do_not_depend_on_parts(kind: str, states: tuple[int, ...]) -> None:
     rows = rows_of(3, 9_001, kind, states)
     graph = graph_of(states)
     names = [tuple(f"x{j}" for j in group) for group in GROUPS]
     codes = Rows.of(rows, Columns.of(graph)).encode()
     alone = et.Counts(graph, names).update(rows)
-    accumulator = Accumulator(alone.layout, threads, shared_from=0)
+    accumulator = Accumulator(alone.layout)
     for start in range(0, len(codes), 2_500):
-        accumulator.add(np.asfortranarray(codes[start : start + 2_500]), None)
+        # Neither column-major nor row-major.
+        accumulator.add(codes[start : start + 2_500], None)
     together = accumulator.counts(alone.columns)
     assert_array_equal(together.dense, alone.dense)
     assert together.rows == alone.rows == len(rows)
@@ -55,7 +58,57 @@ def test_counts_do_not_depend_on_threads_or_parts(kind: str, threads: int, state
         assert_array_equal(together.table(group), alone.table(group))
 
 
-def test_weighted_rows_among_others_are_counted_after_the_threads() -> None:
+@pytest.mark.parametrize("threads", [2, 3, 50])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("kind", ["uniform", "missing"])
+def test_threads_count_the_same(threads: int, weighted: bool, kind: str) -> None:
+    rows = rows_of(5, 12_345, kind)
+    graph = graph_of()
+    weights = np.random.default_rng(0).integers(0, 4, len(rows)) if weighted else None
+    empty = et.Statistics.empty(et.SpectralJunctionTree(graph).plan(graph))
+    alone = empty.update(rows, weights)
+    read = Rows.of(rows, Columns.of(graph))
+    shared = count_rows(empty, empty, read, weights, 0, threads, shared_from=1)
+    twice = count_rows(alone, empty, read, weights, 0, threads, shared_from=1)
+    for one, other in ((shared, alone), (twice, alone + alone)):
+        assert_array_equal(one.counts.dense, other.counts.dense)
+        assert one.rows == other.rows
+        for name in ("hashes", "codes", "weights"):
+            assert_array_equal(getattr(one.sample, name), getattr(other.sample, name))
+        if kind == "missing":
+            assert_array_equal(one.counts.residual, other.counts.residual)
+
+
+def test_the_first_cell_that_is_no_code_is_named_whatever_the_threads() -> None:
+    rows = rows_of(5, 9_000, "uniform")
+    rows[[2_000, 7_000], 1] = 9
+    empty = et.Counts(graph_of(), [("x0", "x1")])
+    with pytest.raises(et.DataError, match="row 2000, column 'x1' holds 9"):
+        count_rows(empty, empty, Rows.of(rows, empty.columns), None, 0, 3, shared_from=1)
+
+
+@pytest.mark.parametrize(("given", "expected"), [("3", 3), ("2,1", 2), ("", None), ("0", None), ("many", None)])
+def test_threads_are_those_of_the_environment_or_the_processors(
+    monkeypatch: pytest.MonkeyPatch, given: str, expected: int | None
+) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", given)
+    assert usable_threads() == (expected or len(os.sched_getaffinity(0)))
+
+
+def test_merged_groups_count_the_same_as_each_group() -> None:
+    """Groups that have columns in common are counted as one after the first rows, where none of them is missing."""
+    graph = et.zoo.hmm(12, 1, 2, 3)
+    rows = np.random.default_rng(0).integers(0, 3, (60_000, 12), dtype=np.int8)
+    rows[40_000:, 7][::5] = -1
+    empty = et.Statistics.empty(et.SpectralJunctionTree(graph).plan(graph)).counts
+    whole = empty.update(rows)
+    # So few rows at a time are counted group by group.
+    parts = sum((empty.update(part) for part in np.array_split(rows, 40)), start=empty)
+    assert_array_equal(whole.dense, parts.dense)
+    assert_array_equal(whole.residual, parts.residual)
+
+
+def test_weighted_rows_may_come_among_others() -> None:
     graph = graph_of()
     names = [tuple(f"x{j}" for j in group) for group in GROUPS]
     rows = rows_of(4, 6_000, "missing")
@@ -63,7 +116,7 @@ def test_weighted_rows_among_others_are_counted_after_the_threads() -> None:
     parts = np.array_split(codes, 4)
     weights = [None, np.full(1_500, 2), None, np.full(1_500, 3)]
     repeated = et.Counts(graph, names).update(rows, sample_weight=np.repeat([1, 2, 1, 3], 1_500))
-    accumulator = Accumulator(repeated.layout, threads=2, shared_from=0)
+    accumulator = Accumulator(repeated.layout)
     for part, weight in zip(parts, weights, strict=True):
         accumulator.add(np.asfortranarray(part), weight)
     mixed = accumulator.counts(repeated.columns)

@@ -11,7 +11,6 @@ import scipy.sparse
 from numpy.testing import assert_array_equal
 
 import eigentree as et
-from eigentree.core import compiling
 from eigentree.data.tables.columns import Columns
 from eigentree.data.tables.rows import Rows, rows_at_a_time
 
@@ -190,13 +189,6 @@ def test_wide_data_are_taken_in_smaller_chunks() -> None:
     assert rows_at_a_time(10) == 16_384
     assert rows_at_a_time(2_000) * 2_000 <= 2**22
     assert rows_at_a_time(10**9) == 1
-
-
-def test_a_function_that_numba_cannot_cache_is_compiled_all_the_same() -> None:
-    """As where the package lies in a directory that cannot be written to; source without a file is such a case."""
-    space: dict = {}
-    exec("def double(x): return 2 * x", space)
-    assert compiling.compiled(space["double"])(3) == 6
 
 
 @pytest.mark.parametrize("order", ["F", "C"])

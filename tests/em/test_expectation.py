@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import threading
-from itertools import combinations, pairwise
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -15,10 +14,8 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 import eigentree as et
-from eigentree.core.trees.block_tree import BlockTree
-from eigentree.em.estep import expectation as expectation_module
-from eigentree.em.estep import row_passes as passing
-from eigentree.em.estep.block_layout import BlockLayout, Room
+from eigentree.core.trees.block_tree import BlockNode
+from eigentree.em.estep.block_layout import BlockLayout, ReadFrom
 from eigentree.em.estep.cliques import UNSCALED, Clique, Skeleton
 from eigentree.em.estep.expectation import Expectation
 from eigentree.em.estep.unique_rows import DistinctRows
@@ -144,9 +141,10 @@ def hidden_trees(draw: st.DrawFn) -> et.LatentGraph:
 @given(hidden_trees())
 def test_messages_that_are_needed_at_the_same_time_have_lines_of_their_own(graph: et.LatentGraph) -> None:
     nodes = Expectation.of(graph, (), 1).nodes
-    layout = BlockLayout.of([nodes], graph.states, [[Room(0, 0, 0)] * len(nodes)], 8)
-    tree, records = layout.tree, layout.tree.nodes
-    shared = {(tree.ones, 1), (tree.down, max(records.terms)), (tree.share, max(records.bond))}
+    layout = BlockLayout.of([nodes], graph.states, [[ReadFrom(0)] * len(nodes)], 8)
+    tree, records = layout.tree, [BlockNode(*line) for line in layout.tree.nodes.tolist()]
+    terms, bond = (max(getattr(record, name) for record in records) for name in ("terms", "bond"))
+    shared = {(tree.ones, 1), (tree.down, terms), (tree.share, bond)}
     kept = {(record.message, record.bond) for record in records if record.message >= 0}
     for node, record in zip(nodes, records, strict=True):
         if not isinstance(node, Clique):
@@ -197,30 +195,21 @@ def test_messages_of_a_tree_are_multiplied_in_the_states_of_one_variable(parents
 GRAPH = et.zoo.hmm(8, 1, 2, 3)
 
 
-@pytest.mark.parametrize("threads", [2, 3])
-def test_threads_share_the_rows_at_the_same_time(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    network = et.LatentNetwork.random(GRAPH, seed=0)
-    rows = all_rows(GRAPH)
+@pytest.mark.parametrize("often", [False, True])
+@pytest.mark.parametrize("single", [False, True])
+def test_the_number_of_threads_changes_no_bit(often: bool, single: bool) -> None:
+    graph = evenly_hidden_tree([0, 0, 1, 1, 2, 2, 3, 4], 8)
+    network = et.LatentNetwork.random(graph, seed=0)
+    rows = network.sample(20_000, seed=1)
     weights = np.random.default_rng(1).random(len(rows))
-    one = counted(network, rows, weights)
-    together, parts = threading.Barrier(threads, timeout=60), []
-    original = passing.expected
-
-    def watched(tree: BlockTree, sections: np.recarray, *others: object) -> tuple[float, int]:
-        # Nobody passes before all have come.
-        together.wait()
-        parts.append((int(sections.start[0]), int(sections.stop[0])))
-        return original(tree, sections, *others)
-
-    monkeypatch.setattr(passing, "expected", watched)
-    several = counted(network, rows, weights, threads=threads)
-    ends = [0, *(stop for _, stop in sorted(parts))]
-    assert sorted(parts) == list(pairwise(ends))
-    assert len(parts) == threads
-    assert ends[-1] == len(rows)
-    assert_allclose(several.log_likelihood, one.log_likelihood, rtol=1e-12)
-    assert_allclose(several.counts, one.counts, rtol=1e-10)
-    assert_allclose(by_table(GRAPH, several.counts)["x0"].sum(), weights.sum(), rtol=1e-12)
+    one, *others = (
+        counted(network, rows, weights, 1, threads=threads, single=single, often=often) for threads in (1, 2, 3, 8)
+    )
+    for other in others:
+        assert other.log_likelihood == one.log_likelihood
+        np.testing.assert_array_equal(other.counts, one.counts)
+    assert_allclose(one.log_likelihood, weights @ network.log_prob(rows), rtol=1e-6 if single else 1e-12)
+    assert_allclose(by_table(graph, one.counts)["xh0"].sum(), weights.sum(), rtol=1e-6 if single else 1e-12)
 
 
 @pytest.mark.parametrize("place", [0, 3000, 6560])
@@ -237,12 +226,6 @@ def test_an_impossible_row_is_found_in_whichever_thread_has_it(place: int) -> No
     assert found.log_likelihood == -np.inf
 
 
-def test_few_rows_start_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(expectation_module, "ThreadPoolExecutor", None)
-    network = et.LatentNetwork.random(GRAPH, seed=0)
-    assert_allclose(counted(network, all_rows(GRAPH)[:50], threads=8).counts[:2].sum(), 50.0)
-
-
 @pytest.mark.parametrize("size", [1e-290, 1e-305, 5e-324])
 def test_a_line_of_a_leaf_may_be_as_small_as_numbers_are(size: float) -> None:
     # The power of two that would bring it into range can overflow.
@@ -253,13 +236,6 @@ def test_a_line_of_a_leaf_may_be_as_small_as_numbers_are(size: float) -> None:
     counts = by_table(graph, found.counts)
     assert_allclose(counts["h"], [0.25, 0.75], rtol=1e-12)
     assert_allclose(counts[graph.observed[0]], [[0.0, 0.25], [0.0, 0.75]], rtol=1e-12)
-
-
-def test_lines_start_where_lines_of_the_cache_do() -> None:
-    """Wherever memory is: else a step is up to a fifth slower."""
-    kept = [passing._empty((3, width), np.dtype(kind)) for width in range(1, 40) for kind in "fd"]
-    assert {lines.ctypes.data % passing.CACHE_LINE for lines in kept} == {0}
-    assert all(lines.flags.c_contiguous and lines.flags.writeable for lines in kept)
 
 
 def test_a_part_of_coded_rows_is_the_rows_of_that_part_coded() -> None:

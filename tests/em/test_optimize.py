@@ -119,7 +119,7 @@ def problem_of(graph: et.LatentGraph, rows: np.ndarray) -> TreeObjective:
 
 def chain_problem() -> ChainObjective:
     random = np.random.default_rng(3)
-    steps, starts = random.integers(0, 3, 60), np.array([0, 25, 60])
+    steps, starts = random.integers(0, 3, 60, np.uint8), np.array([0, 25, 60])
     layout = ChainLayout((2,), 1, (3,), (np.ones((2, 2), np.bool_),))
     symbols = Symbols(steps, np.arange(3)[:, None], (3,))
     return ChainObjective(layout, SequencePass(symbols, starts, np.ones(2)), layout.prior(0.5, 0.2))

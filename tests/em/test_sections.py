@@ -72,12 +72,12 @@ def same_counts(network: et.LatentNetwork, rows: np.ndarray, **how: object) -> t
     return tuple(counted(network, rows, weights, often=often, **how) for often in (False, True))
 
 
-def prepared(graph: et.LatentGraph, rows: np.ndarray, threads: int = 1) -> tuple[Expectation, CodedRows]:
+def prepared(graph: et.LatentGraph, rows: np.ndarray) -> tuple[Expectation, CodedRows]:
     """What counts rows, and rows that it will count often."""
     codes = coded(graph, rows)
     missing = [name for name, column in zip(graph.observed, rows.T, strict=True) if (column < 0).any()]
     expectation = Expectation.of(graph, missing)
-    return expectation, expectation.coded(codes, np.ones(len(rows)), often_by=threads)
+    return expectation, expectation.coded(codes, np.ones(len(rows)), often=True)
 
 
 @SLOW
@@ -119,7 +119,8 @@ def test_each_section_has_the_kinds_of_rows_that_differ_below_it(name: str) -> N
     graph = TREES[name]
     rows = rows_of(graph, 400, holes=0.0)
     expectation, ready = prepared(graph, rows)
-    (part,) = ready.parts
+    part = ready.sectioned
+    assert part
     sectioning = part.tree.sectioning
     assert len(sectioning.sections) > 1
     # Codes are kept once, for either precision.
@@ -145,16 +146,15 @@ def test_each_section_has_the_kinds_of_rows_that_differ_below_it(name: str) -> N
     )
 
 
-@pytest.mark.parametrize("threads", [1, 2])
-def test_where_nothing_is_saved_rows_stay_as_they_are(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_nothing_is_saved_rows_stay_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
     graph = et.zoo.hmm(8, 1, 2, 2)
     rows = rows_of(graph, 2_000, holes=0.0)
-    expectation, ready = prepared(graph, rows, threads)
-    assert len(ready.parts) == threads
-    assert all(batch.parts for batch in expectation.batches_of(ready, [0, 1000, 2000], often_by=threads))
+    expectation, ready = prepared(graph, rows)
+    assert ready.sectioned
+    assert all(batch.sectioned for batch in expectation.batches_of(ready, [0, 1000, 2000], often=True))
     monkeypatch.setattr(sections, "UP_TWICE", np.inf)
-    assert expectation.coded(coded(graph, rows), np.ones(2_000), often_by=threads).parts == ()
-    assert not any(batch.parts for batch in expectation.batches_of(ready, [0, 1000, 2000], often_by=threads))
+    assert expectation.coded(coded(graph, rows), np.ones(2_000), often=True).sectioned is None
+    assert not any(batch.sectioned for batch in expectation.batches_of(ready, [0, 1000, 2000], often=True))
 
 
 def numbers_of_tables(part: passing.SectionedRows) -> list[int]:
@@ -169,12 +169,13 @@ def numbers_of_tables(part: passing.SectionedRows) -> list[int]:
 def test_tables_have_room(monkeypatch: pytest.MonkeyPatch) -> None:
     graph = TREES["many states"]
     rows = rows_of(graph, 600, holes=0.0)
-    (part,) = prepared(graph, rows)[1].parts
-    assert part.passage(UNSCALED).table == sum(numbers_of_tables(part))
+    part = prepared(graph, rows)[1].sectioned
+    assert part
     # Any of them would fit, but not all.
     room = max(numbers_of_tables(part))
     monkeypatch.setattr(sections, "MOST_NUMBERS", room)
-    (smaller,) = prepared(graph, rows)[1].parts
+    smaller = prepared(graph, rows)[1].sectioned
+    assert smaller
     assert 0 < sum(numbers_of_tables(smaller)) <= room < sum(numbers_of_tables(part))
 
 
@@ -182,7 +183,7 @@ def test_prepared_rows_can_be_sent_to_other_processes() -> None:
     graph = TREES["chain"]
     _, ready = prepared(graph, rows_of(graph, 300))
     again = pickle.loads(pickle.dumps(ready))
-    assert np.array_equal(again.parts[0].codes, ready.parts[0].codes)
+    assert np.array_equal(again.sectioned.codes, ready.sectioned.codes)
 
 
 def test_rows_pass_fewer_cliques_in_sections(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -190,7 +191,8 @@ def test_rows_pass_fewer_cliques_in_sections(monkeypatch: pytest.MonkeyPatch) ->
     graph = et.zoo.latent_tree(5, 4, 2)
     rows = et.LatentNetwork.random(graph, seed=0).sample(4000, seed=1)
     expectation, ready = prepared(graph, rows)
-    (part,) = ready.parts
+    part = ready.sectioned
+    assert part
     passed = sum(
         len(own.weights) * sum(isinstance(node, Clique) for node in section.nodes)
         for section, own in zip(part.tree.sectioning.sections, part.rows, strict=True)
@@ -210,23 +212,22 @@ def test_a_likelihood_alone_has_the_bits_of_one_with_counts(name: str, single: b
     assert alone == expectation.log_likelihood(parameters, ready, single=single)
 
 
-@pytest.mark.parametrize("threads", [1, 2])
-def test_batches_are_the_parts_of_rows(threads: int) -> None:
+def test_batches_are_the_parts_of_rows() -> None:
     graph = TREES["many states"]
     rows = rows_of(graph, 3_000)
     expectation, ready = prepared(graph, rows)
     parameters = ParameterLayout.of(graph).vector(et.LatentNetwork.random(graph, seed=0))
     bounds = [0, 800, 1600, 2300, 3000]
-    batches = expectation.batches_of(ready, bounds, often_by=threads)
+    batches = expectation.batches_of(ready, bounds, often=True)
     for batch, start in zip(batches, bounds, strict=False):
         part = expectation.part(ready, start, start + len(batch.weights))
-        assert len(batch.parts) == threads
+        assert batch.sectioned
         assert np.array_equal(batch.codes, part.codes)
         whole, cut = expectation(parameters, part), expectation(parameters, batch)
         assert_allclose(cut.log_likelihood, whole.log_likelihood, rtol=1e-12)
         assert_allclose(cut.counts, whole.counts, rtol=1e-10, atol=1e-10)
     # All batches are laid out once.
-    assert len({id(part.tree) for batch in batches for part in batch.parts}) == 1
+    assert len({id(batch.sectioned.tree) for batch in batches}) == 1
 
 
 @pytest.mark.parametrize("place", [0, 250, 499])

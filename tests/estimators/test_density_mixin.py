@@ -248,7 +248,7 @@ def test_unscaled_tables_add_up_to_one(structure: et.LatentGraph, strength: obje
     for names in (["x0"], ["x1", "x3"], list(GRAPH.observed)):
         assert_allclose(model.joint(names).sum(), 1.0, rtol=1e-9)
     values = model.model_.fit.values(model.shrinkage_)
-    assert_allclose(values[0], model.operators_.flat.values[0])
+    assert_allclose(values[0], model.operators_.nodes[0].values.flat[0])
     assert_allclose(model.model_.fit.walker.total(values), 1.0)
 
 

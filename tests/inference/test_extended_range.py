@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose
 import eigentree as et
 from eigentree.data.tables.columns import Columns
 from eigentree.data.tables.rows import Rows
-from eigentree.inference.operators.tree_operators import NodeOperator, TreeOperators, upward_pass
+from eigentree.inference.operators.tree_operators import NodeOperator, TreeOperators
 
 
 def mixture_log_terms(network: et.LatentNetwork, row: np.ndarray) -> np.ndarray:
@@ -155,6 +155,6 @@ def test_what_cancels_may_leave_the_range_of_doubles() -> None:
     codes = np.zeros((2, length + 2), np.uint8, order="F")
     codes[1, 0] = 1
     for flat in (operators.flat, operators.folded.flat):
-        log_size, sign = upward_pass(flat, codes)
+        log_size, sign = flat.log_prob(codes)
         assert_allclose(log_size, [0.0, length * np.log(kept)], rtol=1e-12)
         assert sign.tolist() == [1, 1]

@@ -52,7 +52,6 @@ COMMANDS = (
     Command("count", "Count", "count rows for a spectral model, here or on many machines", "saved_counts:count"),
     Command("merge", "Count", "add up saved counts", "saved_counts:merge"),
     Command("dataset", "More", "write a table to try things on", "extras:dataset"),
-    Command("warm-up", "More", "compile all kernels now (once per installation)", "extras:warm_up"),
     Command("completion", "More", "completion of commands and options for your shell", "extras:completion"),
 )
 

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from eigentree.cli.output import note, show_table
-from eigentree.core.compiling import announced
 from eigentree.data.sequences.steps import Steps
 from eigentree.errors import DataError, EigentreeError
 from eigentree.estimators.mixins.information_criteria import MAXIMUM_LIKELIHOOD, Criteria
@@ -29,17 +28,17 @@ def tried(name: str, fit: Callable[[Any], Any], training: Any, held_out: Any) ->
     """Return the scores of a model by name; a label that is not in its training data is a missing cell.
 
     `held_out` and `training` are mean log probabilities, NaN where the fit failed (`failure` says why); `seconds`
-    are of the processor, without compiling; `bic` and `aic` are of the training data, by maximum likelihood.
+    are of the processor; `bic` and `aic` are of the training data, by maximum likelihood.
     """
     note(f"{name} …")
-    nan, begin = float("nan"), _processor_seconds()
+    nan, begin = float("nan"), time.process_time()
     found: dict[str, Any] = {"name": name, "held_out": nan, "training": nan, "parameters": None, "seconds": nan}
     found |= {"failure": "", "bic": None, "aic": None}
     try:
         model = fit(training)
     except EigentreeError as error:
-        return {**found, "seconds": _processor_seconds() - begin, "failure": str(error)}
-    found["seconds"] = _processor_seconds() - begin
+        return {**found, "seconds": time.process_time() - begin, "failure": str(error)}
+    found["seconds"] = time.process_time() - begin
     model.handle_unknown = "missing"
     parameters, score = getattr(model, "n_parameters_", None), model.score(training)
     found |= {"held_out": model.score(held_out), "training": score, "parameters": parameters}
@@ -59,11 +58,6 @@ def best_of(trials: Sequence[Mapping[str, Any]], by: str = "held_out") -> int | 
         if not trial["failure"]
     }
     return max(merits, key=lambda place: merits[place], default=None)
-
-
-def _processor_seconds() -> float:
-    """Return the processor seconds of this process, without those of compiling."""
-    return time.process_time() - announced.processor_seconds
 
 
 def show_trials(

@@ -1,28 +1,213 @@
 """Types of the compiled extension; its modules of Python wrap it by phase."""
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
+
+from eigentree.arrays import Booleans, Codes, Floats, Integers
 
 def instructions() -> str: ...
 def all_instructions() -> list[str]: ...
 def use_instructions(name: str) -> None: ...
 
 # encoding
-def hash_rows(codes: NDArray[np.unsignedinteger], hashes: NDArray[np.uint64]) -> None: ...
+def encode_column(cells: NDArray[Any], states: int, codes: Codes) -> int: ...
+def encode_rows(cells: NDArray[Any], start: int, states: Integers, codes: Codes, wrong: Booleans) -> None: ...
+def copy_codes(cells: Codes, start: int, codes: Codes, largest: Codes) -> None: ...
+def hash_rows(codes: Codes, hashes: NDArray[np.uint64]) -> None: ...
 
 # counting
+class GroupCounter:
+    def __init__(
+        self, group_start: Integers, columns: Integers, states: Integers, table_start: Integers
+    ) -> None: ...
+    def add(self, codes: Codes, missing: Booleans) -> None: ...
+    def add_to(self, tables: Integers) -> None: ...
+
+def weigh_groups(
+    codes: Codes,
+    weights: NDArray[Any],
+    group_start: Integers,
+    columns: Integers,
+    states: Integers,
+    table_start: Integers,
+    tables: NDArray[Any],
+    missing: Booleans,
+) -> None: ...
+def count_pairs(
+    codes: Codes,
+    weights: NDArray[Any],
+    wide: Booleans,
+    states: Integers,
+    start: Integers,
+    kept: Integers,
+    matrix: NDArray[Any],
+) -> None: ...
+def add_common_bits(planes: NDArray[np.uint64], places: Integers, matrix: NDArray[Any]) -> None: ...
+def feature_sums(
+    dense: NDArray[Any],
+    start: Integers,
+    states: Integers,
+    widths: Integers,
+    whole: Booleans,
+    matrices: Floats,
+    sums: Floats,
+) -> None: ...
 
 # windows
+def cut_windows(
+    codes: Codes,
+    starts: Integers,
+    own: Integers,
+    reach: int,
+    lags: Integers,
+    channels: Integers,
+    missing: Codes,
+    cursor: Integers,
+    found: Codes,
+    of: Integers,
+) -> int: ...
+def hash_pieces(
+    codes: Codes,
+    starts: Integers,
+    length: int,
+    context: int,
+    reach: int,
+    hashes: NDArray[np.uint64],
+    places: Integers,
+) -> None: ...
+def fingerprints(symbols: Codes, starts: Integers, prints: NDArray[np.uint64]) -> None: ...
+def repeats(symbols: Codes, starts: Integers, order: Integers, same: Booleans) -> None: ...
 
 # estep
+def expected_counts(
+    nodes: NDArray[np.int64],
+    edges: NDArray[np.int64],
+    places: NDArray[np.int64],
+    ones: int,
+    down: int,
+    share: int,
+    sections: NDArray[np.int64],
+    values: NDArray[np.floating],
+    codes: NDArray[np.unsignedinteger],
+    weights: NDArray[np.float64],
+    sums: NDArray[np.float64],
+    threads: int,
+    block: int,
+) -> tuple[float, int]: ...
 
 # forward_backward
+def sequence_log_prob(
+    symbols: NDArray[np.unsignedinteger],
+    starts: NDArray[np.int64],
+    numbers: NDArray[np.int64],
+    weights: NDArray[np.float64],
+    emissions: NDArray[np.float64],
+    links: NDArray[np.float64],
+    order: int,
+    log_prob: NDArray[np.float64],
+) -> None: ...
+def sequence_counts(
+    symbols: NDArray[np.unsignedinteger],
+    starts: NDArray[np.int64],
+    numbers: NDArray[np.int64],
+    weights: NDArray[np.float64],
+    emissions: NDArray[np.float64],
+    links: NDArray[np.float64],
+    order: int,
+    log_prob: NDArray[np.float64],
+    link_counts: NDArray[np.float64],
+    symbol_counts: NDArray[np.float64],
+) -> None: ...
 
 # state_posteriors
+def filter_steps(
+    symbols: NDArray[np.unsignedinteger],
+    starts: NDArray[np.int64],
+    emissions: NDArray[np.float64],
+    links: NDArray[np.float64],
+    order: int,
+    proba: NDArray[np.float64],
+    ends: NDArray[np.float64],
+) -> None: ...
+def smooth_steps(
+    symbols: NDArray[np.unsignedinteger],
+    starts: NDArray[np.int64],
+    emissions: NDArray[np.float64],
+    links: NDArray[np.float64],
+    order: int,
+    proba: NDArray[np.float64],
+) -> None: ...
+def decode_steps(
+    symbols: NDArray[np.unsignedinteger],
+    starts: NDArray[np.int64],
+    emissions: NDArray[np.float64],
+    links: NDArray[np.float64],
+    order: int,
+    states: NDArray[np.int64],
+    log_prob: NDArray[np.float64],
+) -> None: ...
+def sample_given_steps(
+    symbols: NDArray[np.unsignedinteger],
+    starts: NDArray[np.int64],
+    emissions: NDArray[np.float64],
+    links: NDArray[np.float64],
+    order: int,
+    chances: NDArray[np.float64],
+    states: NDArray[np.int64],
+) -> None: ...
+def sample_steps(
+    starts: NDArray[np.int64],
+    links: NDArray[np.float64],
+    states_count: int,
+    order: int,
+    chances: NDArray[np.float64],
+    states: NDArray[np.int64],
+) -> None: ...
 
 # message_passing
+class OperatorTree:
+    def __init__(
+        self,
+        states: NDArray[np.int64],
+        nodes: NDArray[np.int64],
+        children: NDArray[np.int64],
+        columns: NDArray[np.int64],
+        index: NDArray[np.int64],
+        values: NDArray[np.float64],
+    ) -> None: ...
+
+def score_rows(
+    tree: OperatorTree,
+    codes: NDArray[np.unsignedinteger],
+    log_size: NDArray[np.float64],
+    sign: NDArray[np.int8],
+) -> None: ...
+def column_tables(
+    tree: OperatorTree,
+    codes: NDArray[np.unsignedinteger],
+    offset: NDArray[np.int64],
+    tables: NDArray[np.float64],
+) -> None: ...
+def draw_rows(
+    tree: OperatorTree, codes: NDArray[np.unsignedinteger], uniform: NDArray[np.float64]
+) -> None: ...
 
 # sampling
+def decode_rows(
+    tree: OperatorTree,
+    codes: NDArray[np.unsignedinteger],
+    decoded: NDArray[np.bool_],
+    entries: NDArray[np.int64],
+    log_prob: NDArray[np.float64],
+) -> None: ...
+def choose_states(
+    cumulative: NDArray[np.float64],
+    given: NDArray[np.int64],
+    uniform: NDArray[np.float64],
+    chosen: NDArray[np.int64],
+) -> None: ...
 
 # chain_rule
 CLIPPED: float

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from eigentree.core.counting.group_counting import feature_sums
+from eigentree.core.counting.group_counting import GroupTables, feature_sums
 from eigentree.counting.joint_table import DENSE_CELLS, JointTable
 from eigentree.errors import DataError
 
@@ -108,6 +108,11 @@ class CountLayout:
         none = np.zeros(0, np.int64)
         sparse = [g for g in range(len(self.groups)) if g not in self._place]
         return {g: JointTable(self.groups[g], self.shapes[g], none, none) for g in sparse}
+
+    @property
+    def group_tables(self) -> GroupTables:
+        """The groups that are kept as arrays."""
+        return GroupTables(self.group_start, self.columns, self.states, self.table_start)
 
     @cached_property
     def residual_size(self) -> int:

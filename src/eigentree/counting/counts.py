@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol
+from functools import cached_property, reduce
+from operator import add
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
 import numpy as np
 
-from eigentree.core.compiling import thread_count
-from eigentree.core.counting.group_counting import count_groups, weigh_groups
+from eigentree.core.counting.group_counting import GroupCounter, GroupTables, weigh_groups
 from eigentree.counting.additive import Additive, require_added, total_rows
 from eigentree.counting.count_layout import CountLayout
 from eigentree.counting.joint_table import JointTable, collected
@@ -17,6 +16,7 @@ from eigentree.data.streams.encoded_stream import Encoded, any_rows
 from eigentree.data.tables.columns import Columns
 from eigentree.errors import DataError, quoted
 from eigentree.graphs.graph import check_graph
+from eigentree.inference.threads import in_order, usable_threads
 from eigentree.validation import different_names, one_by_one, our_arithmetic
 
 if TYPE_CHECKING:
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from eigentree.data.tables.rows import Rows
     from eigentree.graphs.graph import LatentGraph
 
-__all__ = ["Accumulator", "Counts", "MomentSource", "weighted_chunks"]
+__all__ = ["Accumulator", "Counts", "MomentSource", "count_rows", "weighted_chunks"]
 
-SHARED_FROM = 300_000
-"""Rows times groups from which starting threads pays."""
+SHARED_FROM = 2**16
+"""Rows for each thread from which starting it pays."""
 
 MOST_PARTS = 32
 """Parts of a sparse table that are kept apart before they are merged: memory stays in proportion to what occurs."""
@@ -140,7 +140,8 @@ class Counts(Additive):
         sample_weight : array-like of shape (rows,), optional
             How often each row counts; may be fractional.
         """
-        return self.count(weighted_chunks(*any_rows(X, self.columns, sample_weight)))
+        rows, weights = any_rows(X, self.columns, sample_weight)
+        return count_rows(self, self.empty(), rows, weights, len(self.dense))
 
     def count(self, chunks: Iterator[tuple[Codes, NDArray[Any] | None]]) -> Counts:
         """Return these counts with chunks of (codes, weights or None) added."""
@@ -266,14 +267,66 @@ class Counts(Additive):
 
 
 def weighted_chunks(
-    rows: Rows | Encoded, weights: NDArray[Any] | None
+    rows: Rows | Encoded, weights: NDArray[Any] | None, first: int = 0, stop: int | None = None
 ) -> Iterator[tuple[NDArray[Any], NDArray[Any] | None]]:
     """Yield codes and weights (or None) of consecutive rows; those of a stream know their weights."""
     if isinstance(rows, Encoded):
         yield from rows.chunks()
         return
-    for start, codes in rows.chunks():
+    for start, codes in rows.chunks(first=first, stop=stop):
         yield codes, None if weights is None else weights[start : start + len(codes)]
+
+
+class _Countable(Protocol):
+    """Statistics that count chunks of rows and add up."""
+
+    def count(self, chunks: Iterator[tuple[Codes, NDArray[Any] | None]]) -> Self:
+        """Return these statistics with chunks of (codes, weights or None) added."""
+
+    def __add__(self, other: Self) -> Self:
+        """Return the statistics of both sets of rows."""
+
+
+Statistic = TypeVar("Statistic", bound=_Countable)
+
+
+def count_rows(
+    found: Statistic,
+    empty: Statistic,
+    rows: Rows | Encoded,
+    weights: NDArray[Any] | None,
+    cells: int,
+    threads: int | None = None,
+    shared_from: int = SHARED_FROM,
+) -> Statistic:
+    """Return statistics with rows added, which threads share.
+
+    Each thread encodes and counts a stretch of the rows in tables of its own, and whole numbers add up to the same
+    in any order. Sums of fractional weights depend on their order: these, and streams, have one thread.
+
+    Parameters
+    ----------
+    found, empty : Statistics or Counts
+        To which rows are added, and the same without any row.
+    rows, weights
+    cells : int
+        Of the tables of one thread: those of all threads have to be added up.
+    threads : int, optional
+        By default `usable_threads`.
+    shared_from : int
+        Rows for each thread from which starting it pays.
+    """
+    if isinstance(rows, Encoded) or (weights is not None and weights.dtype.kind == "f"):
+        return found.count(weighted_chunks(rows, weights))
+    threads = usable_threads() if threads is None else threads
+    threads = max(1, min(threads, rows.count // max(shared_from, cells)))
+    bounds = np.linspace(0, rows.count, threads + 1).astype(int).tolist()
+
+    def part(thread: int) -> Statistic:
+        chunks = weighted_chunks(rows, weights, *bounds[thread : thread + 2])
+        return (empty if thread else found).count(chunks)
+
+    return reduce(add, in_order(part, threads, threads))
 
 
 def _layout(graph: LatentGraph, groups: tuple[tuple[str, ...], ...]) -> CountLayout:
@@ -295,16 +348,12 @@ def _not_the_same(one: Columns, other: Columns) -> str:
 
 
 class Accumulator:
-    """Counts while they are being made, chunk by chunk of codes.
+    """Counts while they are being made, chunk by chunk of codes."""
 
-    Threads, as many as numba may use by default, share the groups from `shared_from` rows times groups on.
-    """
-
-    def __init__(self, layout: CountLayout, threads: int | None = None, shared_from: int = SHARED_FROM) -> None:
+    def __init__(self, layout: CountLayout) -> None:
         self.layout = layout
-        self.threads = thread_count() if threads is None else threads
-        self.shared_from = shared_from
         self.rows: float = 0
+        self.ones = GroupCounter(layout.group_tables)
         self.whole = np.zeros(int(layout.table_start[-1]), np.int64)
         self.weighted: Floats | None = None
         self.residual: NDArray[Any] | None = None
@@ -313,15 +362,8 @@ class Accumulator:
 
     def add(self, codes: Codes, weights: NDArray[Any] | None) -> None:
         """Count rows of codes, each as often as its weight says."""
-        if not (codes.flags.f_contiguous or codes.flags.c_contiguous):
-            # The last part of a longer buffer: a copy of it spares every loop one more compiled form.
-            codes = np.asfortranarray(codes)
-        layout = self.layout
-        missing = np.zeros(codes.shape[1], np.bool_)
-        largest = codes.max(axis=0, initial=0)
-        missing[layout.columns] = largest[layout.columns] == layout.states
         if weights is None:
-            self._add_ones(codes, missing)
+            missing = self.ones.add(codes.T)
             self.rows += len(codes)
         else:
             whole = weights.dtype.kind in "iub"
@@ -329,30 +371,12 @@ class Accumulator:
             if not whole and self.weighted is None:
                 self.weighted = np.zeros(len(self.whole))
             tables: Any = self.whole if whole else self.weighted
-            weigh_groups(
-                codes.T, weights, layout.group_start, layout.columns, layout.states, layout.table_start, tables
-            )
+            missing = weigh_groups(codes.T, weights, self.layout.group_tables, tables)
             self.rows += weights.sum().item()
         for g in self.empty:
             self._add_sparse(g, codes, weights)
         if missing.any():
             self._add_residual(codes, weights, set(np.flatnonzero(missing).tolist()))
-
-    def _add_ones(self, codes: Codes, missing: Booleans) -> None:
-        """Count rows once each, in threads where there is enough to count."""
-        layout, groups = self.layout, len(self.layout.dense)
-
-        def count(part: int, parts: int) -> None:
-            where = layout.group_start, layout.columns, layout.states, layout.table_start
-            count_groups(codes.T, np.arange(part, groups, parts), *where, self.whole, missing)
-
-        threads = min(self.threads, groups) if groups * len(codes) > self.shared_from else 1
-        if threads <= 1:
-            count(0, 1)
-            return
-        # Every group has a table of its own, so nothing depends on who counts it.
-        with ThreadPoolExecutor(threads) as pool:
-            list(pool.map(count, range(threads), [threads] * threads))
 
     def _add_residual(self, codes: Codes, weights: NDArray[Any] | None, missing: set[int]) -> None:
         """Count the rows that a covered group has and its holder has not, for want of a cell."""
@@ -373,11 +397,8 @@ class Accumulator:
             counted = np.ones(int(chosen.sum()), dtype) if weights is None else weights[chosen]
             weigh_groups(
                 np.asfortranarray(codes[chosen]).T,
-                counted,
-                np.array([0, len(group)]),
-                np.array(group),
-                np.array(shape),
-                np.array([0, cells.stop - cells.start]),
+                counted.astype(self.residual.dtype, copy=False),
+                GroupTables(*map(np.array, ([0, len(group)], group, shape, [0, cells.stop - cells.start]))),
                 self.residual[cells],
             )
 
@@ -396,6 +417,7 @@ class Accumulator:
 
     def counts(self, columns: Columns) -> Counts:
         """Return what was counted; nothing can be added any more."""
+        self.ones.add_to(self.whole)
         dense: NDArray[Any] = self.whole if self.weighted is None else self.whole + self.weighted
         sparse = dict(self.empty)
         for g, parts in self.parts.items():

@@ -11,7 +11,7 @@ import numpy as np
 
 from eigentree.counting.additive import COUNTED, ROUNDING, StoredCounts, stored_rows
 from eigentree.counting.count_layout import CountLayout
-from eigentree.counting.counts import Counts, weighted_chunks
+from eigentree.counting.counts import Counts, count_rows
 from eigentree.counting.holdout_sample import EVERY_HASH, SAMPLE_ROWS, RowSample
 from eigentree.counting.structure_and_schema import resolved
 from eigentree.data.streams.encoded_stream import Encoded, any_rows
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from eigentree.arrays import Codes
     from eigentree.data.tables.columns import Columns
+    from eigentree.data.tables.rows import Rows
     from eigentree.data.tables.state_rules import Categories, NumericRule, UnknownRule
     from eigentree.graphs.graph import LatentGraph
     from eigentree.graphs.templates import Template
@@ -139,11 +140,18 @@ class Statistics(StoredCounts):
         rows, weights = any_rows(X, self.columns, sample_weight)
         warn_of_few(weights)
         if not isinstance(rows, Encoded):
-            return self.count(weighted_chunks(rows, weights))
-        # Parts begin with nothing each, wherever they are counted.
-        empty = Statistics(self.counts.empty(), RowSample.empty(len(self.columns.names)))
-        added = rows.summed(_counted, empty)
+            return self.count_rows(rows, weights)
+        added = rows.summed(_counted, self._emptied)
         return self + added if self.rows else added
+
+    @property
+    def _emptied(self) -> Statistics:
+        """The same of no rows: parts begin with nothing each, wherever they are counted."""
+        return Statistics(self.counts.empty(), RowSample.empty(len(self.columns.names)))
+
+    def count_rows(self, rows: Rows | Encoded, weights: NDArray[Any] | None) -> Statistics:
+        """Return these statistics with rows of the same columns seen, whose weights were checked."""
+        return count_rows(self, self._emptied, rows, weights, len(self.counts.dense))
 
     def count(self, chunks: Iterator[tuple[Codes, NDArray[Any] | None]]) -> Statistics:
         """Return these statistics with chunks of (codes, weights or None) seen, in one pass."""

@@ -89,10 +89,10 @@ class SequencePieces(NamedTuple):
         cursor = np.zeros(2, np.int64)
         found = np.empty((len(cells), MOST_WINDOWS), self.codes.dtype)
         of = np.empty(MOST_WINDOWS, np.int64)
-        lines, starts = read_only(self.codes.T), read_only(self.starts)
+        lines = self.codes.T
         ranges = self.own if own is None else own
         while cursor[0] < len(ranges):
-            count = cut_windows(lines, starts, ranges, reach, lags, channels, missing, cursor, found, of)
+            count = cut_windows(lines, self.starts, ranges, reach, lags, channels, missing, cursor, found, of)
             if count and not blocks.single:
                 for line, channel in zip(found, channels.tolist(), strict=True):
                     line[:count] = blocks.symbol_of[channel][line[:count]]
@@ -258,8 +258,7 @@ def _sampled(
         return sample
     hashes = np.empty(int((-(-np.diff(pieces.starts) // PIECE)).sum()), np.uint64)
     places = np.empty((len(hashes), 2), np.int64)
-    lines, starts = read_only(pieces.codes.T), read_only(pieces.starts)
-    hash_pieces(lines, starts, PIECE, _context(plan), plan.reach, hashes, places)
+    hash_pieces(pieces.codes.T, pieces.starts, PIECE, _context(plan), plan.reach, hashes, places)
     counted = np.ones(len(hashes), np.int64) if weights is None else weights[places[:, 0]]
     chosen = np.flatnonzero((counted > 0) & (hashes <= np.uint64(sample.known_to)))
     if not len(chosen):

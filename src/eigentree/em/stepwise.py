@@ -71,7 +71,7 @@ def batches_of(objective: TreeObjective, count: int, random: np.random.Generator
     weights = np.where(heavy, rows.weights / count, rows.weights)[order]
     shuffled = CodedRows(np.ascontiguousarray(rows.codes[:, order]), weights, rows.line_weights)
     bounds = sorted({0, *np.cumsum([len(part) for part in places]).tolist()})
-    return objective.expectation.batches_of(shuffled, bounds, objective.threads)
+    return objective.expectation.batches_of(shuffled, bounds, often=True)
 
 
 def stepwise_passes(

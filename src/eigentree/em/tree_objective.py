@@ -51,7 +51,7 @@ class TreeObjective(Objective):
     ) -> TreeObjective:
         """Return the objective of rows on a graph, given the columns that may have missing cells."""
         expectation = Expectation.of(graph, missing, len(rows.codes))
-        coded = expectation.coded(rows.codes, rows.weights, often_by=threads)
+        coded = expectation.coded(rows.codes, rows.weights, often=True)
         states = {name: graph.states[name] for name in graph.observed}
         prior = expectation.layout.prior(margins(rows.codes, rows.weights, states), pseudo_counts)
         return cls(expectation, coded, rows.first, prior, threads, single)

@@ -7,8 +7,7 @@ import time
 from dataclasses import KW_ONLY, field
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self
 
-from eigentree.core.compiling import announced
-from eigentree.counting.counts import Counts, weighted_chunks
+from eigentree.counting.counts import Counts
 from eigentree.counting.holdout_sample import RowSample
 from eigentree.counting.pair_counts import PairCounts
 from eigentree.counting.statistics import Statistics, check_counts
@@ -213,7 +212,7 @@ class SpectralJunctionTree(DensityMixin):
                 if not trials:
                     raise
                 break
-            counted = Statistics.empty(plan, columns).count(weighted_chunks(rows, weights))
+            counted = Statistics.empty(plan, columns).count_rows(rows, weights)
             fitted, score = self._fitted(plan, counted)
             parameters, spent = fitted["report_"].parameters, time.process_time() - began
             trials.append(SizeTrial(Size(states, 1), "spectral", 1, parameters, math.nan, score, spent))
@@ -305,7 +304,6 @@ class SpectralJunctionTree(DensityMixin):
         """
         return recovered(self.model_.fit)
 
-    @announced
     @our_arithmetic
     def to_network(
         self,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias, get_args
 
 from eigentree.errors import GraphError
 from eigentree.graphs.graph import LatentGraph
@@ -14,13 +14,35 @@ from eigentree.validation import one_of
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["HiddenChowLiu", "Method", "open_template"]
+    from eigentree.arrays import Floats
+
+__all__ = ["HiddenChowLiu", "Method", "PairStatistics", "open_template"]
 
 Method: TypeAlias = Literal["chow-liu", "neighbour-joining"]
 """How a tree of hidden variables is learned."""
 
 AUTO: Final = "auto"
 """A size that held-out rows choose; as a structure, a tree all of whose sizes they do."""
+
+
+class PairStatistics(Protocol):
+    """Statistics of pairs of columns; `PairCounts` has them."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the columns."""
+
+    @property
+    def states(self) -> tuple[int, ...]:
+        """How many states each column has."""
+
+    @property
+    def information(self) -> Floats:
+        """The mutual information of all pairs."""
+
+    @property
+    def tree_distances(self) -> tuple[Floats, float]:
+        """The distances of all pairs, and the shortest that is significant."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +94,7 @@ class HiddenChowLiu(Template):
             f"that learn_structure makes of them"
         )
 
-    def learned(self, pairs: Any) -> LatentGraph:
+    def learned(self, pairs: PairStatistics) -> LatentGraph:
         """Return the graph over columns with these statistics (`PairCounts`)."""
         if isinstance(self.hidden_states, str) or isinstance(self.trees, str):
             raise GraphError(
@@ -81,14 +103,14 @@ class HiddenChowLiu(Template):
             )
         return mixture_of_trees(self.tree(pairs, self.hidden_states), self.trees)
 
-    def tree(self, pairs: Any, hidden_states: int) -> LatentGraph:
+    def tree(self, pairs: PairStatistics, hidden_states: int) -> LatentGraph:
         """Return one tree above columns with these statistics."""
         if self.method == "chow-liu":
             return hidden_chow_liu(pairs.names, pairs.states, pairs.information, hidden_states)
         distances, shortest = pairs.tree_distances
         return joined_tree(pairs.names, pairs.states, distances, hidden_states, shortest)
 
-    def candidate(self, pairs: Any, hidden_states: int) -> LatentGraph:
+    def candidate(self, pairs: PairStatistics, hidden_states: int) -> LatentGraph:
         """Return one tree of those that held-out rows choose from.
 
         Without hidden states it is the Chow-Liu tree of the columns themselves. Where both sizes are open, hidden

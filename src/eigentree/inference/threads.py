@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager
 
-__all__ = ["in_order", "one_thread"]
+__all__ = ["in_order", "one_thread", "usable_threads"]
 
 T = TypeVar("T")
 
@@ -38,6 +39,18 @@ def in_order(run: Callable[[int], T], pieces: int, threads: int) -> Iterator[T]:
         finally:
             for future in begun:
                 future.cancel()
+
+
+def usable_threads() -> int:
+    """Return how many threads share work for which no n_jobs is given.
+
+    As many as the environment variable OMP_NUM_THREADS says, which scikit-learn and BLAS follow too; else one for
+    each processor that this process may use.
+    """
+    given = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
+    if given.isdecimal() and int(given) > 0:
+        return int(given)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def one_thread() -> AbstractContextManager[object]:

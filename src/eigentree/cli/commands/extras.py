@@ -1,7 +1,5 @@
-"""``eigentree dataset``, ``warm-up`` and ``completion``: tables to try things on, and what a shell needs."""
+"""``eigentree dataset`` and ``completion``: tables to try things on, and what a shell needs."""
 
-import sys
-import time
 from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
@@ -9,7 +7,7 @@ from cyclopts import Parameter
 from eigentree.cli.arguments import Format, Json, RowsOutput
 from eigentree.cli.output import RowSink, number_of
 
-__all__ = ["completion", "dataset", "warm_up"]
+__all__ = ["completion", "dataset"]
 
 
 def dataset(
@@ -51,25 +49,6 @@ def dataset(
     facts = {"rows": len(found.target), "columns": list(part)}
     sink.write(part)
     sink.report(facts, f"{name}: {number_of(len(found.target), 'row')}")
-
-
-def warm_up() -> None:
-    """Compile all kernels now and keep them on disk, so that no later call waits for it.
-
-    Examples
-    --------
-      eigentree warm-up
-    """
-    from eigentree.core.compiling import announced
-    from eigentree.estimators.precompile import STEPS, warm_up
-    from eigentree.progress import progress
-
-    start = time.perf_counter()
-    # Else each kernel would be announced for itself.
-    with announced, progress("compiling", STEPS, visible=sys.stderr.isatty()) as show_progress:
-        for done, step in enumerate(warm_up(), 1):
-            show_progress(done, f"{done}/{STEPS} {step}")
-    print(f"all kernels are compiled, {time.perf_counter() - start:.0f} s")
 
 
 def completion(shell: Annotated[Literal["bash", "zsh", "fish"], Parameter(help="Which shell.")], /) -> None:

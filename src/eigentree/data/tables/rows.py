@@ -156,16 +156,20 @@ class Rows:
             copy_codes(self.whole.T, start, codes.T, largest)
             return bool((largest < states).all())
         wrong = np.empty(len(states), np.bool_)
-        if states.max() <= np.iinfo(self.whole.dtype).max:
-            states = states.astype(self.whole.dtype)
         encode_rows(self.whole, start, states, codes.T, wrong)
         return not wrong.any()
 
-    def chunks(self, size: int | None = None) -> Iterator[tuple[int, Codes]]:
-        """Yield the first row and the codes of consecutive parts of the data; `size` is what memory allows."""
+    def chunks(
+        self, size: int | None = None, first: int = 0, stop: int | None = None
+    ) -> Iterator[tuple[int, Codes]]:
+        """Yield the first row and the codes of consecutive parts of the data; `size` is what memory allows.
+
+        From the `first` row on, up to before the one at `stop`; by default all.
+        """
         size = size or rows_at_a_time(len(self.cells))
-        for start in range(0, self.count, size):
-            yield start, self.encode(start, start + size)
+        stop = self.count if stop is None else stop
+        for start in range(first, stop, size):
+            yield start, self.encode(start, min(start + size, stop))
 
 
 def _named(first: int, row: int) -> str:

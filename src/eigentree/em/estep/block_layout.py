@@ -1,15 +1,13 @@
-"""A tree of cliques and leaves as the flat arrays that the compiled pass reads: `kernels.block_tree.BlockTree`."""
+"""A tree of cliques and leaves as the flat arrays of a `BlockTree`, which the compiled pass reads."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from eigentree.core.trees.block_tree import EDGE, NODE, SECTION, BlockTree
-from eigentree.core.trees.leaves import MANY_STATES
-from eigentree.core.trees.matrix_tiles import MANY
+from eigentree.core.trees.block_tree import BlockEdge, BlockNode, BlockSection, BlockTree
 from eigentree.em.estep.cliques import Clique, joint_size
 from eigentree.inference.operators.operator_layout import LinePool
 from eigentree.inference.tensors.named_tables import flat_index
@@ -20,15 +18,18 @@ if TYPE_CHECKING:
     from eigentree.arrays import Integers
     from eigentree.em.estep.cliques import Names, Node
 
-__all__ = ["BlockLayout", "Room"]
+__all__ = ["BlockLayout", "ReadFrom"]
+
+MANY = 8
+"""States from which on a leaf is looked up faster than its message could be kept and read, and from which on single
+precision pays for a matrix."""
 
 
-class Room(NamedTuple):
-    """Where the values and the sums of one node start, and how far apart the copies of its sums are."""
+class ReadFrom(NamedTuple):
+    """Where the values of one node start, or the section whose messages a leaf reads; -1 if it reads values."""
 
     value: int
-    sums: int
-    apart: int
+    section: int = -1
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,11 +37,11 @@ class BlockLayout:
     """A tree for the compiled pass.
 
     `sections` is without what depends on rows, `lines` is how many lines its messages take, and `many` whether any
-    node has so many states that it is passed by tiles.
+    node has so many states that single precision pays.
     """
 
     tree: BlockTree
-    sections: Any
+    sections: tuple[BlockSection, ...]
     lines: int
     many: bool
 
@@ -49,10 +50,10 @@ class BlockLayout:
         cls,
         sections: Sequence[Sequence[Node]],
         states: Mapping[str, int],
-        rooms: Sequence[Sequence[Room]],
+        sources: Sequence[Sequence[ReadFrom]],
         unscaled: int,
     ) -> BlockLayout:
-        """Return the layout of a tree, given the nodes of each section in preorder, and the room of each.
+        """Return the layout of a tree, given the nodes of each section in preorder, and what each reads.
 
         Children are named by their place in their section; `unscaled` is how many cliques multiply their messages
         before these are brought back into range.
@@ -64,45 +65,47 @@ class BlockLayout:
         share = down + max(size.terms for size in every)
         first = share + max(size.bond for size in every)
         places = _IndexLists(states)
-        edges: list[tuple[int, int]] = []
-        records: list[tuple[int, ...]] = []
-        bounds = np.zeros(len(sections), SECTION).view(np.recarray)
+        edges: list[BlockEdge] = []
+        records: list[BlockNode] = []
+        bounds: list[BlockSection] = []
         end, unstored = first, False
-        for section, nodes, own_sizes, own_rooms in zip(bounds, sections, sizes, rooms, strict=True):
-            lines, section.lines = _placed(nodes, own_sizes, unscaled, (ones, down, first))
-            section.first = len(records)
-            for node, size, room, line in zip(nodes, own_sizes, own_rooms, lines, strict=True):
-                record = {**size._asdict(), **line._asdict(), **room._asdict(), "leaf": -1}
-                record |= {"first_edge": len(edges), "first_leaf": len(edges), "row": 0, "column": 0}
+        for nodes, own_sizes, own_sources in zip(sections, sizes, sources, strict=True):
+            lines, own_end = _placed(nodes, own_sizes, unscaled, (ones, down, first))
+            root, leaves = len(records), 0
+            for node, size, source, line in zip(nodes, own_sizes, own_sources, lines, strict=True):
+                first_edge = first_leaf = len(edges)
+                row = column = 0
+                leaf = -1
                 if isinstance(node, Clique):
-                    record["first_leaf"] += len(_inner(node, nodes))
-                    record["row"] = places.start(node.both + node.above, node.separator)
-                    record["column"] = places.start(node.both + node.below, node.joined)
+                    first_leaf += len(_inner(node, nodes))
+                    row = places.start(node.both + node.above, node.separator)
+                    column = places.start(node.both + node.below, node.joined)
                     for child in node.children:
                         picks = places.start(node.joined, nodes[child].separator, picks=True)
-                        edges.append((int(section.first) + child, picks))
+                        edges.append(BlockEdge(root + child, picks))
                 else:
-                    record["leaf"] = int(section.leaves)
-                    section.leaves += 1
-                record["last_edge"] = len(edges)
-                records.append(tuple(record[name] for name in NODE.names or ()))
-            section.end = len(records)
-            end = max(end, int(section.lines))
+                    leaf = leaves
+                    leaves += 1
+                own = {**size._asdict(), **line._asdict(), **source._asdict()}
+                spans = {"first_edge": first_edge, "first_leaf": first_leaf, "last_edge": len(edges)}
+                records.append(BlockNode(**own, **spans, leaf=leaf, row=row, column=column))
+            bounds.append(BlockSection(root, len(records), 0, 0))
+            end = max(end, own_end)
             unstored = unstored or any(line.message < 0 for line in lines)
         tree = BlockTree(
-            np.array(records, NODE).view(np.recarray),
-            np.array(edges, EDGE).view(np.recarray),
+            np.array(records, np.int64),
+            np.array(edges, np.int64).reshape(-1, len(BlockEdge._fields)),
             np.concatenate(places.lists),
             ones,
             down,
             share,
         )
         many = unstored or any(min(size.rows, size.columns) >= MANY for size in every)
-        return cls(tree, bounds, end, many)
+        return cls(tree, tuple(bounds), end, many)
 
 
 class _BlockSizes(NamedTuple):
-    """Sizes of one node, with the names of `NODE`."""
+    """Sizes of one node, with the names of `BlockNode`."""
 
     bond: int
     terms: int
@@ -112,7 +115,7 @@ class _BlockSizes(NamedTuple):
 
 
 class _NodeLines(NamedTuple):
-    """Lines of one node, with the names of `NODE`."""
+    """Lines of one node, with the names of `BlockNode`."""
 
     message: int
     product: int
@@ -194,7 +197,7 @@ def _products(
         if i == 0:
             message[i] = pool.lend(sizes[i].bond)
         for child in node.children:
-            many = sizes[child].bond >= MANY_STATES and nodes[child].separator == node.joined
+            many = sizes[child].bond >= MANY and nodes[child].separator == node.joined
             if isinstance(nodes[child], Clique) or not many:
                 message[child] = pool.lend(sizes[child].bond)
         inner = _inner(node, nodes)

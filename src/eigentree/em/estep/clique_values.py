@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 __all__ = ["ValueLayout", "Values", "totals"]
 
-NodePart: TypeAlias = "tuple[Integers, Integers, Integers, Integers]"
-"""What one node contributes to the parameters, values, cells and transposed values of a `ValueLayout`."""
+NodePart: TypeAlias = "tuple[Integers, Integers, Integers, int]"
+"""What one node contributes to the parameters, values and cells of a `ValueLayout`, and how many values it has."""
 
 LOWEST_EXPONENT = np.finfo(np.float64).minexp
 """The inverse of a smaller power of two overflows; what is left of it is left in the line."""
@@ -52,16 +52,16 @@ class ValueLayout:
     """Which parameters each value of each node is made of; the values of cliques stand before those of leaves.
 
     Each cell multiplies a column of `parameters`, shape (tables, cells); beyond the last parameter stand a 1 and a
-    0. Each pair of `value` and `cell` says that the value sums the cell. `transposed` are all values with the
-    blocks of cliques as (column, row), `starts` is where the values of each node start. Each leaf has one line for
-    each of its codes: there are `line_counts` of them, of `line_widths` values.
+    0. Each pair of `value` and `cell` says that the value sums the cell. There are `size` values;
+    `starts` is where those of each node start. Each leaf has one line for each of its codes: there are
+    `line_counts` of them, of `line_widths` values.
     """
 
     layout: ParameterLayout
     parameters: Integers
     value: Integers
     cell: Integers
-    transposed: Integers
+    size: int
     starts: Integers
     line_counts: Integers
     line_widths: Integers
@@ -73,8 +73,8 @@ class ValueLayout:
         depth = max(1, *(len(node.tables) for node in nodes))
         # Each node counts its own cells and values from 0.
         parts = [_part(skeleton, nodes[i], depth) for i in order]
-        parameters, value, cell, transposed = (list(each) for each in zip(*parts, strict=True))
-        values, cells = _starts(map(len, transposed)), _starts(index.shape[1] for index in parameters)
+        parameters, value, cell, sizes = (list(each) for each in zip(*parts, strict=True))
+        values, cells = _starts(sizes), _starts(index.shape[1] for index in parameters)
         leaves = [node for node in nodes if isinstance(node, Leaf)]
         counts = np.array([_codes(skeleton, leaf) for leaf in leaves], np.int64)
         states = skeleton.layout.graph.states
@@ -86,7 +86,7 @@ class ValueLayout:
             parameters=np.ascontiguousarray(np.concatenate(parameters, axis=1)),
             value=_shifted(value, values),
             cell=_shifted(cell, cells),
-            transposed=_shifted(transposed, values),
+            size=int(values[-1]),
             starts=starts,
             line_counts=counts,
             line_widths=np.repeat(np.array(widths, np.int64), counts),
@@ -99,7 +99,7 @@ class ValueLayout:
         for places, index in self._factors:
             cells[places] *= extended.take(index)
         # Without sums, only cells of cliques are needed again, and these are not scaled.
-        values = totals(self.value, cells[self.cell], len(self.transposed)) if self._summed else cells
+        values = totals(self.value, cells[self.cell], self.size) if self._summed else cells
         scaled = values.copy() if self._summed else values
         leaves = scaled[self.first_leaf :]
         exponents = np.maximum(np.frexp(np.maximum.reduceat(leaves, self._line_starts))[1], LOWEST_EXPONENT)
@@ -153,13 +153,13 @@ class ValueLayout:
     @cached_property
     def first_leaf(self) -> int:
         """Where the values of leaves start."""
-        return len(self.transposed) - int(self.line_widths.sum())
+        return self.size - int(self.line_widths.sum())
 
     @cached_property
     def _summed(self) -> bool:
         """Whether any value is a sum; without sums, cells and values are the same."""
         cells = self.parameters.shape[1]
-        return bool(len(self.value) > cells or cells != len(self.transposed))
+        return bool(len(self.value) > cells or cells != self.size)
 
 
 def totals(index: Integers, weights: Floats, size: int) -> Floats:
@@ -179,10 +179,8 @@ def _clique_part(layout: ParameterLayout, node: Clique, depth: int) -> NodePart:
     states = layout.graph.states
     parameters = _parameters(layout, node, node.names, depth)
     cell = np.arange(parameters.shape[1])
-    shape = tuple(joint_size(part, states) for part in (node.both, node.above, node.below))
-    count = math.prod(shape)
-    transposed = np.arange(count).reshape(shape).transpose(0, 2, 1).ravel()
-    return parameters, cell // (len(cell) // count), cell, transposed
+    count = joint_size(node.both + node.above + node.below, states)
+    return parameters, cell // (len(cell) // count), cell, count
 
 
 def _mark_part(layout: ParameterLayout, node: Leaf, depth: int) -> NodePart:
@@ -193,7 +191,7 @@ def _mark_part(layout: ParameterLayout, node: Leaf, depth: int) -> NodePart:
     parameters = np.full((depth, code.size), one)
     parameters[0] = np.where((code == state) | (code == states), one, zero).ravel()
     every = np.arange(code.size)
-    return parameters, every, every, every
+    return parameters, every, every, len(every)
 
 
 def _leaf_part(skeleton: Skeleton, node: Leaf, depth: int) -> NodePart:
@@ -210,7 +208,7 @@ def _leaf_part(skeleton: Skeleton, node: Leaf, depth: int) -> NodePart:
     bond = joint_size(node.separator, states)
     within = np.arange(bond)
     value, cell = ((index[:, None] * bond + within).ravel() for index in (value, cell))
-    return parameters, value, cell, np.arange(_codes(skeleton, node) * bond)
+    return parameters, value, cell, _codes(skeleton, node) * bond
 
 
 def _parameters(layout: ParameterLayout, node: Node, names: Names, depth: int) -> Integers:

@@ -2,43 +2,32 @@
 
 This is the E-step of EM. An `Expectation` is made for a graph, for the columns that may have missing cells, and
 for about so many rows. It turns parameters into the values of its nodes (`values`), passes rows through them
-(`kernels.expected`), and turns what was summed up into counts.
+(`core.trees.estep`), and turns what was summed up into counts.
 
 It has a tree and a pass of its own because it needs less than what answers questions, and is asked again and again
 for the same rows: probabilities have no sign, observed variables need not be joined into cliques, and a sum over
-all rows is wanted, not an answer per row. `kernels.expected` says what that gains.
+all rows is wanted, not an answer per row. `core.trees.estep` says what that gains.
 """
 
 from __future__ import annotations
 
 import math
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import islice, pairwise
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from eigentree.em.estep.clique_values import ValueLayout, totals
 from eigentree.em.estep.cliques import UNSCALED, Leaf, Skeleton
-from eigentree.em.estep.row_passes import (
-    UNSCALED_SINGLE,
-    Passage,
-    Rooms,
-    SectionedRows,
-    SectionedTree,
-    Sums,
-    fewest_rows,
-)
+from eigentree.em.estep.row_passes import UNSCALED_SINGLE, Passage, SectionedRows, SectionedTree, Sums
 from eigentree.em.estep.row_sharing import Sectioning, TreeSection
 from eigentree.em.optimize.objective import ExpectedCounts
 from eigentree.inference.threads import in_order
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
-
-    from numpy.typing import NDArray
 
     from eigentree.arrays import Codes, Floats
     from eigentree.em.estep.clique_values import Values
@@ -55,14 +44,14 @@ LEAST_WORK = 500_000
 class CodedRows(NamedTuple):
     """Rows as the leaves of an `Expectation` read them: codes have the shape (leaves, rows).
 
-    `line_weights` are the total weights of the rows that read each line of each leaf; `parts` are the rows of each
-    thread, if they are to be passed again and again.
+    `line_weights` are the total weights of the rows that read each line of each leaf; `sectioned` are the rows of
+    each section, if they are to be passed again and again, and sections save work.
     """
 
     codes: Codes
     weights: Floats
     line_weights: Floats
-    parts: tuple[SectionedRows, ...] = ()
+    sectioned: SectionedRows | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +85,7 @@ class Expectation:
         """The tree in one section."""
         whole = TreeSection(self.nodes, tuple(range(len(self.nodes))))
         sectioning = Sectioning(self.nodes, tuple(self._values.line_counts.tolist()), (whole,))
-        return SectionedTree(sectioning, Rooms.of(self._values), self.layout.graph.states, (0,))
+        return SectionedTree(sectioning, self._values.starts.tolist(), self.layout.graph.states)
 
     def leaf_codes(self, codes: Codes) -> Codes:
         """Return rows of codes, shape (rows, columns), as one line of codes for each leaf."""
@@ -119,7 +108,7 @@ class Expectation:
     @cached_property
     def code_type(self) -> np.dtype[Any]:
         """The type of what leaves read."""
-        # One type for nearly all data, so that the loops compile once; two bytes cost no time beside one.
+        # Two bytes for nearly all data: they cost no time beside one.
         largest = int(self._values.line_counts.max()) - 1
         return np.result_type(np.uint16, np.min_scalar_type(largest))
 
@@ -137,38 +126,30 @@ class Expectation:
     def _leaves(self) -> list[Leaf]:
         return [node for node in self.nodes if isinstance(node, Leaf)]
 
-    def coded(self, codes: Codes, weights: Floats, often_by: int = 0) -> CodedRows:
+    def coded(self, codes: Codes, weights: Floats, often: bool = False) -> CodedRows:
         """Return rows of codes, shape (rows, columns), as the leaves read them.
 
-        `often_by` is how many threads will pass them again and again; 0 if they are to be passed a few times only.
+        `often` says whether they will be passed again and again.
         """
         joint, weights = self.leaf_codes(codes), np.ascontiguousarray(weights, np.float64)
         rows = CodedRows(joint, weights, self.line_weights(joint, weights))
-        if not self._is_worth_sections(len(weights), often_by):
+        if not often or not self._is_worth_sections(len(weights)):
             return rows
-        # Neighbouring rows are alike, so each thread has sections of its own.
-        pairs = [*pairwise(self._bounds(len(weights), often_by))]
-        parts = tuple(part for pair in pairs for part in self._sectioned(rows, pair))
-        return rows._replace(parts=parts if len(parts) == len(pairs) else ())
+        found = self._sectioned(rows, (0, len(weights)))
+        return rows._replace(sectioned=found[0] if found else None)
 
-    def batches_of(self, rows: CodedRows, bounds: Sequence[int], often_by: int = 0) -> list[CodedRows]:
-        """Return consecutive rows in batches, given the bounds of these; `often_by` as for `coded`."""
+    def batches_of(self, rows: CodedRows, bounds: Sequence[int], often: bool = False) -> list[CodedRows]:
+        """Return consecutive rows in batches, given the bounds of these; `often` as for `coded`."""
         batches = [self.part(rows, start, stop) for start, stop in pairwise(bounds)]
-        if not self._is_worth_sections(len(rows.weights), often_by):
+        if not often or not self._is_worth_sections(len(rows.weights)):
             return batches
-        shares = [self._bounds(len(batch.weights), often_by) for batch in batches]
-        every = [start + place for start, share in zip(bounds, shares, strict=False) for place in share[:-1]]
-        found = self._sectioned(rows, [*every, bounds[-1]])
+        found = self._sectioned(rows, bounds)
         if not found:
             return batches
-        parts = iter(found)
-        return [
-            batch._replace(parts=tuple(islice(parts, len(share) - 1)))
-            for batch, share in zip(batches, shares, strict=True)
-        ]
+        return [batch._replace(sectioned=own) for batch, own in zip(batches, found, strict=True)]
 
-    def _is_worth_sections(self, rows: int, often_by: int) -> bool:
-        return often_by > 0 and rows * self._values.first_leaf >= LEAST_WORK
+    def _is_worth_sections(self, rows: int) -> bool:
+        return rows * self._values.first_leaf >= LEAST_WORK
 
     def _sectioned(self, rows: CodedRows, bounds: Sequence[int]) -> tuple[SectionedRows, ...]:
         states = self.layout.graph.states
@@ -187,9 +168,8 @@ class Expectation:
     ) -> ExpectedCounts:
         """Return the expected count of each parameter and the log-likelihood of the rows.
 
-        Rows in parts have a thread for each part, whatever `threads` says. With `single`, messages may be of single
-        precision, where nodes have many states and no row is too unlikely for that; counts are then right to about
-        six digits.
+        No bit depends on the number of threads. With `single`, messages may be of single precision, where nodes
+        have many states and no row is too unlikely for that; counts are then right to about six digits.
         """
         filled = self._values.filled(parameters)
         found = self._found(filled.scaled, rows, threads, True, single)
@@ -230,52 +210,26 @@ class Expectation:
 
     def _found(self, values: Floats, rows: CodedRows, threads: int, counted: bool, single: bool = False) -> Sums:
         """Return what all rows add up to, in the least precision that does."""
-        tree = rows.parts[0].tree if rows.parts else self._tree
+        tree = rows.sectioned.tree if rows.sectioned else self._tree
         if single and tree.layout(UNSCALED_SINGLE).many:
-            passages = self._passages(UNSCALED_SINGLE, rows, threads)
-            found = self._passed(passages, values.astype(np.float32), counted)
+            passage = self._passage(UNSCALED_SINGLE, rows)
+            found = passage.passed(values.astype(np.float32), counted, threads)
             if found.impossible < 0 and np.isfinite(found.sums).all():
                 return found
-        found = self._passed(self._passages(UNSCALED, rows, threads), values, counted)
+        found = self._passage(UNSCALED, rows).passed(values, counted, threads)
         if found.impossible < 0:
             return found
         # Rows that are too unlikely for that: every clique brings its message into range.
-        return self._passed(self._passages(1, rows._replace(parts=()), threads), values, counted)
+        return self._passage(1, rows._replace(sectioned=None)).passed(values, counted, threads)
 
     def _expected(self, filled: Values, found: Sums, line_weights: Floats) -> ExpectedCounts:
         log_likelihood = _whole(found, filled, line_weights)
         return ExpectedCounts(self._values.counted(filled, found.sums), log_likelihood, found.impossible)
 
-    def _passages(self, unscaled: int, rows: CodedRows, threads: int) -> list[Passage]:
-        """Return what each thread has to do."""
-        if rows.parts:
-            return [part.passage(unscaled) for part in rows.parts]
-        bounds, layout = self._bounds(len(rows.weights), threads), self._tree.layout(unscaled)
-        return [Passage.whole(layout, rows.codes, rows.weights, *each) for each in pairwise(bounds)]
-
-    def _bounds(self, count: int, threads: int) -> list[int]:
-        """Return where the rows of each thread start, and where the last one's end."""
-        if threads > 1:
-            threads = max(1, min(threads, -(-count // fewest_rows(self._tree.layout(UNSCALED)))))
-        bounds: list[int] = np.linspace(0, count, threads + 1).astype(int).tolist()
-        return bounds
-
-    def _passed(self, passages: Sequence[Passage], values: NDArray[np.floating[Any]], counted: bool) -> Sums:
-        """Return what the rows of all passages add up to, each in a thread of its own."""
-        transposed = values[self._values.transposed]
-
-        def run(passage: Passage) -> Sums:
-            return passage.passed(self._tree.rooms, values, transposed, counted)
-
-        if len(passages) == 1:
-            return run(passages[0])
-        with ThreadPoolExecutor(len(passages)) as pool:
-            done = list(pool.map(run, passages))
-        return Sums(
-            np.sum([part.sums for part in done], axis=0),
-            sum(part.log_likelihood for part in done),
-            max(part.impossible for part in done),
-        )
+    def _passage(self, unscaled: int, rows: CodedRows) -> Passage:
+        if rows.sectioned:
+            return rows.sectioned.passage(unscaled)
+        return Passage.whole(self._tree.layout(unscaled), rows.codes, rows.weights)
 
 
 def _whole(found: Sums, filled: Values, line_weights: Floats) -> float:

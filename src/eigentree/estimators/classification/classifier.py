@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias
 
 import numpy as np
 
-from eigentree.counting.counts import weighted_chunks
 from eigentree.counting.statistics import Statistics
 from eigentree.counting.structure_and_schema import resolved
 from eigentree.data.sequences.sequence_codes import Sequences
@@ -186,7 +185,7 @@ class JunctionTreeClassifier(Parameters):
                 with kept_notices():
                     structure = cloned(pattern).fit(data, sample_weight=weights).graph_
             empty = Statistics.empty(pattern.plan(structure), data.columns)
-            statistics = {label: empty.count(weighted_chunks(*part)) for label, part in parts.items()}
+            statistics = {label: empty.count_rows(*part) for label, part in parts.items()}
             return self._become(fitted | _spectral_models(pattern, structure, statistics))
         models = []
         for label, (part, own_weights) in parts.items():

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, ParamSpec, Self, T
 
 import numpy as np
 
-from eigentree.core.compiling import announced
 from eigentree.data.tables.state_rules import check_rules
 from eigentree.errors import ParameterError, did_you_mean, quoted
 from eigentree.graphs.templates import Template
@@ -240,11 +239,7 @@ def learns(method: Callable[Concatenate[P, Arguments], T]) -> Callable[Concatena
         shows_progress = isinstance(verbose, int) and verbose > 0
         title = f"{type(self).__name__}.{method.__name__}"
         try:
-            with (
-                nullcontext() if shows_progress else signs_of_life(title, hint),
-                announced,
-                np.errstate(**ARITHMETIC),
-            ):
+            with nullcontext() if shows_progress else signs_of_life(title, hint), np.errstate(**ARITHMETIC):
                 return method(self, *args, **kwargs)
         except BaseException:
             self.__dict__ = before

@@ -7,19 +7,19 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from eigentree.core.trees.categorical_sampling import choose
-from eigentree.core.trees.max_product import DecodingWorkspace, decode
+from eigentree.core.trees.max_product import decode
 from eigentree.data.tables.restore import frame_like
 from eigentree.data.tables.rows import rows_at_a_time
 from eigentree.errors import DataError, GraphError
-from eigentree.inference.operators.operator_layout import all_kept
-from eigentree.inference.operators.tree_operators import NodeOperator, TreeOperators
+from eigentree.inference.operators.operator_layout import laid_out
+from eigentree.inference.operators.tree_operators import NodeOperator
 from eigentree.inference.queries import Model, Queries, by_row, check_count, warn_undefined
 from eigentree.inference.tensors.named_tables import flat_index
 from eigentree.messages import renamed_arguments
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from eigentree.arrays import Booleans, Codes, Floats, Integers
-    from eigentree.core.trees.flat_tree import FlatTree
+    from eigentree.core.trees.message_passing import OperatorTree
     from eigentree.data.tables.labeled_table import LabeledTable
     from eigentree.graphs.junction_tree import JunctionTree, TreeNode
     from eigentree.inference.networks.network import LatentNetwork
@@ -280,40 +280,27 @@ class NetworkModel(Model):
             given = np.zeros(len(rows), np.int64)
             for name in node.separator:
                 given = given * states[name] + sampled[name]
-            chosen = np.empty(len(rows), np.int64)
-            choose(cumulative, given, random.random(len(rows)), chosen)
+            chosen = choose(cumulative, given, random.random(len(rows)))
             cells = np.unravel_index(chosen, self.tree.states_of(node.remainder))
             sampled.update(zip(node.remainder, cells, strict=True))
         for column, name in enumerate(self.graph.observed):
             rows[:, column] = sampled[name]
 
     @cached_property
-    def _logarithms(self) -> FlatTree:
+    def _logarithms(self) -> OperatorTree:
         """The logarithms of a tree whose entries are the cells of its cliques, for max-product."""
-        operators = tuple(clique_operator(self.tree, node, self.conditional_of, True) for node in self.tree.nodes)
-        # Every message is kept: the way back down reads how each came about.
-        flat = all_kept(TreeOperators(operators, self.columns.states).flat)
+        operators = [clique_operator(self.tree, node, self.conditional_of, True) for node in self.tree.nodes]
         with np.errstate(divide="ignore"):
-            return flat._replace(values=np.log(flat.values))
+            return laid_out([replace(node, values=np.log(node.values)) for node in operators], self.columns.states)
 
     def decode(self, codes: Codes, hidden: Sequence[str]) -> Decoded:
         """Return the jointly most probable hidden states of rows of codes, given all other columns.
 
         Hidden variables may be columns here: those that no observed one depends on have to be.
         """
-        flat, names = self._logarithms, self.columns.names
+        names = self.columns.names
         wide = self.extended(codes, [name for name in names if name not in hidden])
-        lines = int(flat.nodes.bond.sum())
-        space = DecodingWorkspace(
-            np.empty(lines),
-            np.empty(lines, np.int64),
-            np.empty(lines, np.int64),
-            np.empty(len(flat.nodes), np.int64),
-            np.array([name in hidden for name in names]),
-        )
-        entries = np.zeros((len(flat.nodes), len(codes)), np.int64)
-        log_prob = np.empty(len(codes))
-        decode(flat, wide.T, space, entries, log_prob)
+        entries, log_prob = decode(self._logarithms, wide, np.array([name in hidden for name in names]))
         found = {name: wide[:, column] for column, name in enumerate(names)}
         for node, chosen in zip(self.tree.nodes, entries, strict=True):
             if node.observed is None and node.remainder:

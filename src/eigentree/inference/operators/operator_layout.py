@@ -1,17 +1,15 @@
-"""Trees of operators as flat arrays, for the compiled passes."""
+"""Operators of nodes, multiplied into each other where that saves work, and their layout for the compiled passes."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from eigentree.core.trees.flat_tree import NODE, OWN_COLUMN, FlatTree
-from eigentree.core.trees.message_passing import TINY
-from eigentree.core.trees.narrow_messages import NARROW, NarrowSpace, NarrowTree
+from eigentree.core.trees.message_passing import MOST_CHILDREN, OperatorTree
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,22 +17,17 @@ if TYPE_CHECKING:
     from eigentree.arrays import Booleans, Floats, Integers
 
 __all__ = [
-    "MOST_CHILDREN",
     "LinePool",
-    "Narrow",
     "NodeOperator",
-    "all_kept",
-    "filled",
-    "flat_tree",
     "folded",
-    "round_tour",
+    "laid_out",
 ]
 
 FOLDED_VALUES = 2048
 """Largest table that folding makes: 16 KiB, half of a first-level cache."""
 
-MOST_CHILDREN = 3
-"""Children that an operator may have; the compiled passes multiply no more messages than that."""
+TINY = 2.0**-60
+"""Products of values below this are left to the passes, which have a scale beside each message."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,19 +185,6 @@ def _renumbered(nodes: Sequence[NodeOperator | None]) -> tuple[NodeOperator, ...
     )
 
 
-WIDTHS = (4, 8)
-"""Numbers of messages that stay in registers: one vector, or two."""
-
-MOST_PADDING = 4
-"""How many times the values of the operators may be stored, zeros between them included: a vector takes four."""
-
-BLOCK = 512
-"""Rows that go through the tree together: the messages of two nodes stay in the first cache."""
-
-CACHE_BYTES = 192 * 1024
-"""What all messages of a block may take, so that they stay in the second cache."""
-
-
 class LinePool:
     """Consecutive lines up to an `end`, lent and given back; what is free is lent again, lowest first."""
 
@@ -230,157 +210,20 @@ class LinePool:
         self._free.append((first, count))
 
 
-def flat_tree(nodes: Sequence[NodeOperator], states: Sequence[int]) -> FlatTree:
-    """Return the flat arrays of a tree, given its nodes in preorder and the states of all columns.
-
-    Lines of messages are used again once the parent has read them, which suits a pass up alone.
-    """
-    records = np.recarray(len(nodes), NODE)
-    records.bond = [node.bond for node in nodes]
-    records.line, _ = _reused_lines(nodes, [node.bond for node in nodes])
-    records.first_child, records.stop_child = _parts([len(node.children) for node in nodes])
-    records.first_entry, records.stop_entry = _parts([len(node.index) for node in nodes])
-    records.first_value, _ = _parts([node.values.size for node in nodes])
-    records.width = [node.values.shape[1] for node in nodes]
-    records.first_column, records.stop_column = _parts([len(node.columns) for node in nodes])
-    entry_child = np.zeros((int(records.stop_entry[-1]), MOST_CHILDREN), np.int64)
-    for node, first, stop in zip(nodes, records.first_entry, records.stop_entry, strict=True):
-        entry_child[first:stop, : len(node.children)] = node.index[:, :-1]
-    flat = FlatTree(
-        nodes=records,
-        child=np.array([child for node in nodes for child in node.children], np.int64),
-        entry_parent=np.concatenate([node.index[:, -1] for node in nodes]),
-        entry_child=entry_child,
-        columns=_own_columns(nodes, states),
-        values=np.empty(0),
-    )
-    return filled(flat, np.concatenate([node.values.ravel() for node in nodes]))
-
-
-def filled(flat: FlatTree, values: Floats) -> FlatTree:
-    """Return the same tree with other values."""
-    sizes = np.abs(values)
-    starts = flat.nodes.first_value
-    nodes = flat.nodes.copy()
-    nodes.reach = np.log2(np.minimum.reduceat(np.where(sizes > 0.0, np.minimum(sizes, 1.0), 1.0), starts))
-    # Terms of both signs can cancel down to the last digit of the smallest of them.
-    nodes.reach -= np.where(np.minimum.reduceat(values, starts) < 0.0, 53.0, 0.0)
-    return flat._replace(nodes=nodes, values=values)
-
-
-def all_kept(flat: FlatTree) -> FlatTree:
-    """Return the same tree with a line for every message, as passes up and down need it."""
-    nodes = flat.nodes.copy()
-    nodes.line = np.cumsum(nodes.bond) - nodes.bond
-    return flat._replace(nodes=nodes)
-
-
-def round_tour(nodes: Sequence[NodeOperator]) -> Integers:
-    """Return the steps (node or -1 less its number, parent, which child) that enter and leave every node once."""
-    steps: list[tuple[int, int, int]] = []
-    stack = [(0, -1, 0)]
-    while stack:
-        step = stack.pop()
-        steps.append(step)
-        if step[0] >= 0:
-            stack.append((-step[0] - 1, -1, 0))
-            children = nodes[step[0]].children
-            stack.extend((children[k], step[0], k) for k in reversed(range(len(children))))
-    return np.array(steps, np.int64)
-
-
-def _parts(counts: Sequence[int]) -> tuple[Integers, Integers]:
-    """Return where each of some consecutive parts starts and stops."""
-    stops = np.cumsum(counts, dtype=np.int64)
-    return stops - counts, stops
-
-
-def _own_columns(nodes: Sequence[NodeOperator], states: Sequence[int]) -> Any:
-    """Return the columns of all nodes, in the order of the nodes."""
-    found = []
+def laid_out(nodes: Sequence[NodeOperator], states: Sequence[int]) -> OperatorTree:
+    """Return the tree of these operators, parents before children, for the compiled passes."""
+    counts = [(node.bond, len(node.children), len(node.columns), len(node.index)) for node in nodes]
+    index = np.zeros((sum(len(node.index) for node in nodes), MOST_CHILDREN + 1), np.int64)
+    first = 0
     for node in nodes:
-        sizes = [states[column] + 1 for column in node.columns]
-        strides = [math.prod(sizes[k + 1 :]) for k in range(len(sizes))]
-        found += [(c, stride, states[c]) for c, stride in zip(node.columns, strides, strict=True)]
-    return np.array(found, OWN_COLUMN).view(np.recarray)
-
-
-def _reused_lines(nodes: Sequence[NodeOperator], sizes: Sequence[int]) -> tuple[list[int], int]:
-    """Return the first line of each message in a pass up, and how many there are.
-
-    Lines are free again once the parent has read them.
-    """
-    lines = [0] * len(nodes)
-    pool = LinePool()
-    for i in reversed(range(len(nodes))):
-        lines[i] = pool.lend(sizes[i])
-        for child in nodes[i].children:
-            pool.give_back(lines[child], sizes[child])
-    return lines, pool.end
-
-
-@dataclass(frozen=True, eq=False)
-class Narrow:
-    """A tree whose messages, of `width` numbers, stay in registers: `slots` of a row, `block` rows each."""
-
-    tree: NarrowTree
-    width: int
-    slots: int
-    block: int
-
-    @classmethod
-    def of(
-        cls, nodes: Sequence[NodeOperator], flat: FlatTree, most_padding: float = MOST_PADDING, block: int = BLOCK
-    ) -> Narrow | None:
-        """Return the layout of a tree of nodes in preorder; None where bonds are wide, or most entries are zero.
-
-        It stores at most `most_padding` times the values of the operators.
-        """
-        bond = max(node.bond for node in nodes)
-        if bond > max(WIDTHS):
-            return None
-        width = next(width for width in WIDTHS if bond <= width)
-        choices, tables = [], []
-        for node in nodes:
-            met, position = np.unique(node.index[:, :-1], axis=0, return_inverse=True)
-            table = np.zeros((node.values.shape[1], len(met), width))
-            table[:, position.ravel(), node.index[:, -1]] = node.values.T
-            choices.append(met)
-            tables.append(table)
-        if sum(table.size for table in tables) > most_padding * max(flat.values.size, 1):
-            return None
-        records = np.recarray(len(nodes), NARROW)
-        records.slot, slots = _reused_lines(nodes, [1] * len(nodes))
-        for name in ("reach", "first_child", "stop_child", "first_column", "stop_column"):
-            records[name] = flat.nodes[name]
-        records.stop_choice = np.cumsum([len(met) for met in choices])
-        records.first_choice = records.stop_choice - [len(met) for met in choices]
-        records.first_value = np.cumsum([0, *(table.size for table in tables[:-1])])
-        padded = np.zeros((int(records.stop_choice[-1]), flat.entry_child.shape[1]), np.int64)
-        for met, first, stop in zip(choices, records.first_choice, records.stop_choice, strict=True):
-            padded[first:stop, : met.shape[1]] = met
-        values = _aligned(sum(table.size for table in tables))
-        np.concatenate([table.ravel() for table in tables], out=values)
-        columns = np.stack([flat.columns.column, flat.columns.stride], axis=1)
-        for node, table in zip(flat.nodes, tables, strict=True):
-            # Strides of columns, in values.
-            columns[node.first_column : node.stop_column, 1] *= table[0].size
-        tree = NarrowTree(records, flat.child, padded, columns, values)
-        return cls(tree, width, slots, block)
-
-    def space(self, rows: int) -> NarrowSpace:
-        """Return what a pass of so many rows writes on."""
-        block = max(1, min(rows, self.block, CACHE_BYTES // (8 * self.width * self.slots)))
-        return NarrowSpace(
-            messages=_aligned(self.slots * block * self.width),
-            place=np.empty(block, np.int32),
-            exponent=np.empty(block, np.int64),
-            low=np.empty(len(self.tree.nodes)),
-        )
-
-
-def _aligned(count: int) -> Floats:
-    """Return so many numbers that start where a vector lies within one line of the cache."""
-    spare = np.empty(count + 7)
-    start = -spare.ctypes.data // 8 % 8
-    return spare[start : start + count]
+        part = index[first : first + len(node.index)]
+        part[:, : len(node.children)], part[:, -1] = node.index[:, :-1], node.index[:, -1]
+        first += len(node.index)
+    return OperatorTree(
+        states=np.array(states, np.int64),
+        nodes=np.array(counts, np.int64),
+        children=np.array([child for node in nodes for child in node.children], np.int64),
+        columns=np.array([column for node in nodes for column in node.columns], np.int64),
+        index=index,
+        values=np.concatenate([node.values.ravel() for node in nodes]),
+    )

@@ -16,7 +16,7 @@ from eigentree.core.sequences.state_posteriors import (
 )
 from eigentree.graphs.graph import LatentGraph
 from eigentree.inference.networks.network import LatentNetwork
-from eigentree.inference.sequences.sequence_passes import SequencePass, Symbols, flat_links, product_chain
+from eigentree.inference.sequences.sequence_passes import SequencePass, Symbols, product_chain
 from eigentree.validation import check_variables
 
 if TYPE_CHECKING:
@@ -86,11 +86,9 @@ class Chain:
         return len(self.links) - 1
 
     def _known(self, sequences: Sequences) -> tuple[Any, ...]:
-        """Return what all loops over sequences read, and space for a message at each step of the longest."""
+        """Return what all loops over sequences read."""
         symbols = Symbols.of(sequences.codes, self.columns.states)
-        space = np.zeros((int(sequences.lengths.max(initial=1)), self.states**self.order))
-        lines = symbols.emissions(self.emissions)
-        return symbols.steps, sequences.starts, lines, *flat_links(self.links), space
+        return symbols.steps, sequences.starts, symbols.emissions(self.emissions), self.links
 
     def log_prob(self, sequences: Sequences, threads: int = 1) -> Floats:
         """Return the log probability of each sequence, missing cells marginalised out; -inf if it is impossible."""
@@ -100,29 +98,18 @@ class Chain:
 
     def filtered(self, sequences: Sequences) -> tuple[Floats, Floats]:
         """Return P(state | steps so far), shape (steps, states), and the message at the end of each sequence."""
-        out = np.zeros((sequences.steps, self.states))
-        ends = np.zeros((sequences.count, self.states**self.order))
-        filter_steps(*self._known(sequences), out, ends)
-        return out, ends
+        return filter_steps(*self._known(sequences))
 
     def smoothed(self, sequences: Sequences) -> Floats:
         """Return P(state | all steps of its sequence), shape (steps, states); zeros where that is impossible."""
-        out = np.zeros((sequences.steps, self.states))
-        smooth_steps(*self._known(sequences), np.zeros((2, self.states**self.order)), out)
-        return out
+        return smooth_steps(*self._known(sequences))
 
     def decoded(self, sequences: Sequences) -> tuple[Integers, Floats]:
         """Return the jointly most probable states of all steps, and their log probability with each sequence.
 
         States are -1 where a sequence is impossible.
         """
-        steps, starts, emissions, links, shape, space = self._known(sequences)
-        with np.errstate(divide="ignore"):
-            emissions, links = np.log(emissions), np.log(links)
-        states, log_prob = np.zeros(sequences.steps, np.int64), np.zeros(sequences.count)
-        scores, back = np.zeros((2, shape[2])), space.astype(np.int16)
-        decode_steps(steps, starts, emissions, links, shape, scores, back, states, log_prob)
-        return states, log_prob
+        return decode_steps(*self._known(sequences))
 
     def shares(self, length: int) -> Floats:
         """Return how often each state is expected, as a share of so many steps from the beginning of a sequence."""
@@ -186,8 +173,7 @@ class Chain:
 
     def drawn(self, starts: Integers, random: np.random.Generator) -> Codes:
         """Return the codes of new sequences, shape (steps, channels)."""
-        states = np.zeros(int(starts[-1]), np.int64)
-        sample_steps(starts, *flat_links(self.links), random.random(len(states)), states)
+        states = sample_steps(starts, self.links, random.random(int(starts[-1])))
         codes = np.empty((len(states), len(self.emissions)), self.columns.code_type, order="F")
         for channel, table in enumerate(self.emissions):
             codes[:, channel] = sampled_cells(table, states, random)
@@ -195,9 +181,7 @@ class Chain:
 
     def sampled_states(self, sequences: Sequences, random: np.random.Generator) -> Integers:
         """Return the hidden states of all steps, sampled given the sequences; -1 where one is impossible."""
-        states = np.zeros(sequences.steps, np.int64)
-        sample_given_steps(*self._known(sequences), random.random(sequences.steps), states)
-        return states
+        return sample_given_steps(*self._known(sequences), random.random(sequences.steps))
 
     def network(self, length: int) -> LatentNetwork:
         """Return the network of sequences of one length: a hidden h0, h1, … with the channels of its step below.

@@ -348,8 +348,7 @@ class SpectralModel(Model):
             lacking = np.flatnonzero(codes[:, column] == self.columns.states[column])
             if len(lacking):
                 ((table, lost),) = self.distributions(np.asfortranarray(codes[lacking]), [column])
-                chosen = np.empty(len(lacking), np.int64)
-                choose(table.cumsum(axis=1), np.arange(len(lacking)), random.random(len(lacking)), chosen)
+                chosen = choose(table.cumsum(axis=1), np.arange(len(lacking)), random.random(len(lacking)))
                 codes[lacking, column] = chosen
                 undefined += int(lost.sum())
         return undefined

@@ -10,7 +10,6 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 import eigentree
-from eigentree.core.compiling import announced
 from eigentree.errors import DataError, FileError, ParameterError, quoted
 from eigentree.estimators.dependencies import dependencies, edge_strengths
 from eigentree.estimators.profiles import profiles
@@ -162,7 +161,6 @@ class Report:
         )
 
 
-@announced
 @our_arithmetic
 def report(
     model: LatentNetwork | DensityMixin | SequenceMixin,
