@@ -218,7 +218,7 @@ def chain_rule_constants(
     values: NDArray[np.float64],
     known: NDArray[np.float64],
 ) -> None: ...
-def score_rows(
+def chain_rule_score(
     ports: NDArray[np.int64],
     first_value: NDArray[np.int64],
     states: NDArray[np.int64],
@@ -232,7 +232,7 @@ def score_rows(
     codes: NDArray[np.unsignedinteger],
     found: NDArray[np.float64],
 ) -> None: ...
-def sample_rows(
+def chain_rule_sample(
     ports: NDArray[np.int64],
     first_value: NDArray[np.int64],
     states: NDArray[np.int64],
