@@ -42,6 +42,7 @@ def examples(random: np.random.Generator) -> Iterator[tuple[Callable[..., object
     def layout() -> list[Integers]:
         return [array.copy() for array in arrays]
 
+    yield _native.GroupCounter, tuple(layout())
     for code in (np.uint8, np.uint16, np.uint32):
         for rows in (int(random.integers(1, 90)), 2500):
             codes = np.array([random.integers(0, size + 1, rows) for size in STATES], code)
