@@ -219,8 +219,8 @@ void sample_rows(const CheckedTree& tree, const std::vector<int64_t>& constants,
 
 template <class Code>
 void bind_codes(nb::module_& m) {
-  bind<In<Code, 2>, Out<double, 2>>(m, "score_rows", score_rows<Code>, "codes", "found");
-  bind<Out<Code, 2>, In<double, 2>, Out<double, 2>>(m, "sample_rows", sample_rows<Code>, "codes", "uniform",
+  bind<In<Code, 2>, Out<double, 2>>(m, "chain_rule_score", score_rows<Code>, "codes", "found");
+  bind<Out<Code, 2>, In<double, 2>, Out<double, 2>>(m, "chain_rule_sample", sample_rows<Code>, "codes", "uniform",
                                                     "found");
 }
 

@@ -183,6 +183,47 @@ static Index marginalise(std::int64_t* table, Index axes, const std::int64_t* st
   return done;
 }
 
+// How many bits are set, in each word.
+template <class V>
+INLINE V bits_set(V words) {
+  words -= words >> 1 & 0x5555555555555555;
+  words = (words & 0x3333333333333333) + (words >> 2 & 0x3333333333333333);
+  words = (words + (words >> 4)) & 0x0F0F0F0F0F0F0F0F;
+  words += words >> 8;
+  words += words >> 16;
+  return (words + (words >> 32)) & 0x7F;
+}
+
+// Bit by bit, `sum` + a + b = sum + 2 carry: three bits become two.
+template <class V>
+INLINE V carry_of(V& sum, V a, V b) {
+  const V half = sum ^ a, carry = (sum & a) | (half & b);
+  sum = half ^ b;
+  return carry;
+}
+
+// How many bits two planes have in common. Of eight registers of words, the bits that are set are added up in
+// binary digits (ones, twos, fours), so that only what carries to eights is counted.
+INLINE std::uint64_t common_bits_of(const std::uint64_t* one, const std::uint64_t* other, Index words) {
+  using V = Register<std::uint64_t>;
+  constexpr Index step = lanes<std::uint64_t>;
+  const auto both = [&](Index w) { return load<V>(one + w) & load<V>(other + w); };
+  V ones{}, twos{}, fours{}, eights{};
+  Index w = 0;
+  for (; w + 8 * step <= words; w += 8 * step) {
+    V two[4], four[2];
+    for (int k = 0; k < 4; ++k) two[k] = carry_of(ones, both(w + 2 * k * step), both(w + (2 * k + 1) * step));
+    for (int k = 0; k < 2; ++k) four[k] = carry_of(twos, two[2 * k], two[2 * k + 1]);
+    eights += bits_set(carry_of(fours, four[0], four[1]));
+  }
+  V total = 8 * eights + 4 * bits_set(fours) + 2 * bits_set(twos) + bits_set(ones);
+  for (; w + step <= words; w += step) total += bits_set(both(w));
+  std::uint64_t common = 0;
+  for (Index k = 0; k < step; ++k) common += total[k];
+  for (; w < words; ++w) common += std::uint64_t(__builtin_popcountll(one[w] & other[w]));
+  return common;
+}
+
 // Rows as bits, 64 to a word: how many have two states at once is counted without reading any single row. The
 // diagonal of the matrix gets how many bits a plane has at all.
 template <class Number>
@@ -190,15 +231,11 @@ static void common_bits(const BitPlanes& bits, Number* matrix) {
   // Some planes stay in the second cache while each of the others passes once, by way of the first.
   const Index tile = 64;
   for (Index begin = 0; begin < bits.count; begin += tile)
-    for (Index j = begin; j < bits.count; ++j) {
-      const std::uint64_t* other = bits.planes + j * bits.words;
+    for (Index j = begin; j < bits.count; ++j)
       for (Index i = begin; i < smaller(begin + tile, j + 1); ++i) {
-        const std::uint64_t* plane = bits.planes + i * bits.words;
-        std::uint64_t common = 0;
-        for (Index w = 0; w < bits.words; ++w) common += std::uint64_t(__builtin_popcountll(plane[w] & other[w]));
-        matrix[bits.places[i] * bits.stride + bits.places[j]] += Number(common);
+        const std::uint64_t *one = bits.planes + i * bits.words, *other = bits.planes + j * bits.words;
+        matrix[bits.places[i] * bits.stride + bits.places[j]] += Number(common_bits_of(one, other, bits.words));
       }
-    }
 }
 
 // One axis of a line of cells turned from states to features: to[b, w, r] = sum over s of features[s, w] from[b, s,

@@ -46,8 +46,8 @@ void encode_rows(InAny<2> cells, std::int64_t start, In<std::int64_t> states, Ou
   for (std::int64_t j = 0; j < columns; ++j) check_states(states.data()[j], type);
   const auto loop = encoding_loops().cells[cell_type(cells.dtype())].encode_rows[type];
   if (!loop) throw nb::type_error("eigentree.core: rows of cells are whole numbers");
-  std::vector<std::uint64_t> limits(columns), beyond(columns);
-  std::vector<std::uint32_t> missing(columns), tile(columns * tile_rows);
+  std::vector<std::uint64_t> limits(columns * run_rows), beyond(columns * run_rows);
+  std::vector<std::uint32_t> missing(columns * run_rows), tile(columns * tile_rows);
   const auto first =
       static_cast<const std::uint8_t*>(cells.data()) + start * columns * std::int64_t(cells.itemsize());
   nb::gil_scoped_release release;

@@ -11,9 +11,9 @@ namespace eigentree {
 enum CellType : int { int8, int16, int32, int64, uint8, uint16, uint32, uint64, float32, float64, cell_types };
 constexpr int code_types = 3;  // of 8, 16 and 32 bits without a sign
 
-constexpr std::int64_t tile_rows = 64;
+constexpr std::int64_t tile_rows = 64, run_rows = 8;
 
-// Work space of `encode_rows`: `limits`, `wrong` and `missing` have one number per column, `tile` 64 rows of codes.
+// Work space of `encode_rows`: `limits`, `wrong` and `missing` have `run_rows` rows, `tile` has `tile_rows`.
 struct EncodeRowsWork {
   void *limits, *wrong, *missing, *tile;
 };

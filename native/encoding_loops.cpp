@@ -49,29 +49,44 @@ static void encode_rows(const void* from, Index columns, Index rows, const std::
   constexpr Unsigned shift = std::is_signed_v<Cell> ? 1 : 0;
   constexpr std::uint64_t most = Unsigned(~Unsigned(0)) >> shift;  // the largest cell
   const Cell* cells = static_cast<const Cell*>(from);
-  Code *codes = static_cast<Code*>(to), *tile = static_cast<Code*>(work.tile);
-  Unsigned *limits = static_cast<Unsigned*>(work.limits), *beyond = static_cast<Unsigned*>(work.wrong);
-  Code* missing = static_cast<Code*>(work.missing);
-  for (Index j = 0; j < columns; ++j) {
-    limits[j] = Unsigned(smaller(std::uint64_t(states[j] - 1), most) + shift);
-    missing[j] = Code(states[j]);
-    beyond[j] = 0;
+  Code* __restrict codes = static_cast<Code*>(to), * __restrict tile = static_cast<Code*>(work.tile);
+  Unsigned* __restrict limits = static_cast<Unsigned*>(work.limits);
+  Unsigned* __restrict beyond = static_cast<Unsigned*>(work.wrong);
+  Code* __restrict missing = static_cast<Code*>(work.missing);
+  for (Index k = 0; k < run_rows * columns; ++k) {
+    const std::int64_t own = states[k % columns];
+    limits[k] = Unsigned(smaller(std::uint64_t(own - 1), most) + shift);
+    missing[k] = Code(own);
+    beyond[k] = 0;
   }
   for (Index first = 0; first < rows; first += tile_rows) {
     const Index count = smaller(tile_rows, rows - first);
-    for (Index r = 0; r < count; ++r) {
-      const Cell* __restrict row = cells + (first + r) * columns;
+    // Some rows are one run of cells: longer than a register, however few columns there are.
+    for (Index r = 0; r < count; r += run_rows) {
+      const Cell* __restrict run = cells + (first + r) * columns;
       Code* __restrict line = tile + r * columns;
-      for (Index j = 0; j < columns; ++j) {
-        const Unsigned shifted = Unsigned(Unsigned(row[j]) + shift);
-        beyond[j] |= Unsigned(shifted > limits[j]);
-        line[j] = shift && shifted == 0 ? missing[j] : Code(row[j]);
+      const Index run_cells = smaller(run_rows, count - r) * columns;
+      for (Index k = 0; k < run_cells; ++k) {
+        const Unsigned shifted = Unsigned(Unsigned(run[k]) + shift);
+        beyond[k] |= Unsigned(shifted > limits[k]);
+        line[k] = shift && shifted == 0 ? missing[k] : Code(run[k]);
       }
     }
-    for (Index j = 0; j < columns; ++j)
-      for (Index r = 0; r < count; ++r) codes[j * rows + first + r] = tile[r * columns + j];
+    for (Index j = 0; j < columns; ++j) {
+      constexpr int together = 8 / sizeof(Code);  // codes that are written as one word
+      Code* line = codes + j * rows + first;
+      const Code* column = tile + j;
+      Index r = 0;
+      for (; r + together <= count; r += together) {
+        Vector<Code, together> word;
+        for (int k = 0; k < together; ++k) word[k] = column[(r + k) * columns];
+        store(line + r, word);
+      }
+      for (; r < count; ++r) line[r] = column[r * columns];
+    }
   }
-  for (Index j = 0; j < columns; ++j) wrong[j] = beyond[j] != 0;
+  for (Index j = 0; j < columns; ++j) wrong[j] = false;
+  for (Index k = 0; k < run_rows * columns; ++k) wrong[k % columns] |= beyond[k] != 0;
 }
 
 template <class Code>

@@ -349,7 +349,7 @@ class Estep {
         exponents(checked.rows) {
     std::memcpy(values.data(), given, std::size_t(value_count) * sizeof(T));
     transpose_blocks(found, given, transposed.data());
-    block = rows_of_block ? rows_of_block : usual_block();
+    block = rows_of_block ? std::min(rows_of_block, most) : usual_block();
     stretches = usual_stretches();
     Index longest = 1, deepest = 0;
     for (std::size_t s = 0; s < found.sections.size(); ++s) {
@@ -400,7 +400,7 @@ class Estep {
     }
     double power = 0.0;
     for (Index r = rows; r < found.rows; ++r) power += weights[r] * double(exponents.data()[r]);
-    all.sum += 0.6931471805599453 * power;
+    all.sum += log_2 * power;
     if (!sums) return all;
 
     for (Index stretch = 1; stretch < stretches; ++stretch)

@@ -16,6 +16,8 @@
 
 namespace eigentree {
 
+constexpr double log_2 = 0.6931471805599453;
+
 // The fields are those of `core.trees.block_tree`, in their order; the last two are placed by the boundary.
 struct BlockNode {
   std::int64_t bond, leaf, section, value, message, outside, factor, product, terms, before, down, first_edge,

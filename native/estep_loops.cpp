@@ -27,7 +27,6 @@ struct Range<float> {
 
 // The inverse of a subnormal number overflows: what is left to do is left to the next node.
 constexpr int least_shift = -900;
-constexpr double log_2 = 0.6931471805599453;
 
 // Messages of some rows of one section.
 template <class T>

@@ -71,7 +71,7 @@ void OperatorTree::read_shape(In<Int, 2> nodes, In<Int> children, In<Int> column
     check(node.children <= Int(children.size()) - node.first_child, "too few children are given");
     check(0 <= node.columns && node.columns <= Int(columns.size()) - node.first_column,
           "too few columns are given");
-    check(0 <= node.entries && node.entries < most_size, "a node has entries");
+    check(0 < node.entries && node.entries < most_size, "a node has at least one entry");
     for (Int k = 0; k < node.children; ++k) {
       const Int child = children.data()[node.first_child + k];
       check(n < child && child < count && !has_parent[child], "children come after their one parent");
@@ -258,7 +258,7 @@ class Space {
 };
 
 template <class Code>
-void score_rows(const OperatorTree& tree, In<Code, 2> codes, Out<double> log_size, Out<std::int8_t> sign) {
+void tree_log_prob(const OperatorTree& tree, In<Code, 2> codes, Out<double> log_size, Out<std::int8_t> sign) {
   check(log_size.shape(0) == codes.shape(1) && sign.shape(0) == codes.shape(1), "one probability per row");
   check(apart(codes, log_size) && apart(codes, sign), "codes share memory with what is written");
   const nb::gil_scoped_release release;
@@ -269,7 +269,7 @@ void score_rows(const OperatorTree& tree, In<Code, 2> codes, Out<double> log_siz
 }
 
 template <class Code>
-void column_tables(const OperatorTree& tree, In<Code, 2> codes, In<Int> offset, Out<double, 2> tables) {
+void tree_tables(const OperatorTree& tree, In<Code, 2> codes, In<Int> offset, Out<double, 2> tables) {
   const auto& states = tree.states();
   check(tables.shape(0) == codes.shape(1), "one line of tables per row");
   check(offset.size() == states.size(), "one offset per column");
@@ -286,7 +286,7 @@ void column_tables(const OperatorTree& tree, In<Code, 2> codes, In<Int> offset, 
 }
 
 template <class Code>
-void draw_rows(const OperatorTree& tree, Out<Code, 2> codes, In<double, 2> uniform) {
+void tree_draw(const OperatorTree& tree, Out<Code, 2> codes, In<double, 2> uniform) {
   check(uniform.shape(0) == codes.shape(1) && uniform.shape(1) == codes.shape(0), "one uniform number per cell");
   const nb::gil_scoped_release release;
   const CodesView view = tree.checked_codes(codes);
@@ -298,9 +298,9 @@ void draw_rows(const OperatorTree& tree, Out<Code, 2> codes, In<double, 2> unifo
 
 template <class Code>
 void bind_codes(nb::module_& m) {
-  m.def("score_rows", score_rows<Code>, given("tree"), given("codes"), given("log_size"), given("sign"));
-  m.def("column_tables", column_tables<Code>, given("tree"), given("codes"), given("offset"), given("tables"));
-  m.def("draw_rows", draw_rows<Code>, given("tree"), given("codes"), given("uniform"));
+  m.def("tree_log_prob", tree_log_prob<Code>, given("tree"), given("codes"), given("log_size"), given("sign"));
+  m.def("tree_tables", tree_tables<Code>, given("tree"), given("codes"), given("offset"), given("tables"));
+  m.def("tree_draw", tree_draw<Code>, given("tree"), given("codes"), given("uniform"));
 }
 
 }  // namespace

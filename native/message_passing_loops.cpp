@@ -17,6 +17,7 @@
 
 namespace eigentree {
 namespace LOOPS {
+namespace {
 
 using Lanes = Register<double>;
 
@@ -109,7 +110,7 @@ struct Meeting {
 
 // The message of a tile over one leg. `Factors` messages of other legs meet at an entry.
 template <class Number, int U, int Factors, bool Own>
-static void send_over(const Meeting<Number>& met, int leg, Scalar<Number>* out) {
+void send_over(const Meeting<Number>& met, int leg, Scalar<Number>* out) {
   constexpr Index rows = Rows<Number>::count, tile = U * rows;
   int by[Factors + 1];
   for (int k = 0, other = 0; k < Factors; ++k, ++other) {
@@ -158,10 +159,9 @@ static void send_over(const Meeting<Number>& met, int leg, Scalar<Number>* out) 
 }
 
 template <class Number, int U>
-static void send(const Meeting<Number>& met, Index children, int leg, Index bond, Scalar<Number>* out) {
+void send(const Meeting<Number>& met, Index children, int leg, Index bond, Scalar<Number>* out) {
   constexpr Index tile = U * Rows<Number>::count;
   std::memset(out, 0, sizeof(Scalar<Number>) * std::size_t(bond * tile));
-  if (met.entries == 0) return;
   const bool own = met.place != nullptr;
   switch (children) {
     case 0:
@@ -178,8 +178,8 @@ static void send(const Meeting<Number>& met, Index children, int leg, Index bond
 // P(column = v, the other cells) of the rows of a tile, up to a factor: for each state the sum over entries of its
 // value there times the product of all messages. `met.place` is that of the column's state 0.
 template <class Number, int U>
-static void add_up_table(const Meeting<Number>& met, Index children, const OwnColumn& own, Scalar<Number>* products,
-                         Scalar<Number>* table) {
+void add_up_table(const Meeting<Number>& met, Index children, const OwnColumn& own, Scalar<Number>* products,
+                  Scalar<Number>* table) {
   constexpr Index rows = Rows<Number>::count, tile = U * rows;
   std::memset(table, 0, sizeof(Scalar<Number>) * std::size_t(own.states * tile));
   for (Index first = 0; first < met.entries; first += entries_at_once) {
@@ -211,10 +211,10 @@ static void add_up_table(const Meeting<Number>& met, Index children, const OwnCo
 }
 
 // One row's table in doubles; in extended range, as multiples of the largest power of two in it.
-static void read_table(const double* table, Index states, Index tile, double* shares) {
+void read_table(const double* table, Index states, Index tile, double* shares) {
   for (Index v = 0; v < states; ++v) shares[v] = table[v * tile];
 }
-static void read_table(const Extended* table, Index states, Index, double* shares) {
+void read_table(const Extended* table, Index states, Index, double* shares) {
   std::int64_t top = INT64_MIN / 2;
   for (Index v = 0; v < states; ++v)
     if (table[v].size != 0.0) top = larger(top, table[v].power);
@@ -223,7 +223,7 @@ static void read_table(const Extended* table, Index states, Index, double* share
 
 // The state whose stretch of the positive part of a table holds the uniform number; `states` if nothing is
 // positive.
-static Index pick(const double* shares, Index states, double uniform) {
+Index pick(const double* shares, Index states, double uniform) {
   double total = 0.0;
   for (Index v = 0; v < states; ++v) total += larger(shares[v], 0.0);
   double left = uniform * total;
@@ -238,34 +238,34 @@ static Index pick(const double* shares, Index states, double uniform) {
 }
 
 template <class Code>
-static void add_codes(const void* cells, Index first, Index count, std::int32_t stride, std::int32_t* place) {
+void add_codes(const void* cells, Index first, Index count, std::int32_t stride, std::int32_t* place) {
   const Code* codes = static_cast<const Code*>(cells) + first;
   for (Index r = 0; r < count; ++r) place[r] += std::int32_t(codes[r]) * stride;
 }
 
 template <class Code>
-static std::int64_t largest_of(const void* cells, Index first, Index count) {
+std::int64_t largest_of(const void* cells, Index first, Index count) {
   const Code* codes = static_cast<const Code*>(cells) + first;
   Code most = 0;
   for (Index r = 0; r < count; ++r) most = larger(most, codes[r]);
   return std::int64_t(most);
 }
 
-static std::int64_t largest_code(const CodesView& codes, std::int64_t column) {
+std::int64_t largest_code(const CodesView& codes, std::int64_t column) {
   const Index first = column * codes.rows;
   if (codes.bytes == 1) return largest_of<std::uint8_t>(codes.cells, first, codes.rows);
   if (codes.bytes == 2) return largest_of<std::uint16_t>(codes.cells, first, codes.rows);
   return largest_of<std::uint32_t>(codes.cells, first, codes.rows);
 }
 
-static Index code_at(const CodesView& codes, Index column, Index row) {
+Index code_at(const CodesView& codes, Index column, Index row) {
   const Index at = column * codes.rows + row;
   if (codes.bytes == 1) return static_cast<const std::uint8_t*>(codes.cells)[at];
   if (codes.bytes == 2) return static_cast<const std::uint16_t*>(codes.cells)[at];
   return static_cast<const std::uint32_t*>(codes.cells)[at];
 }
 
-static void write_code(const CodesView& codes, Index column, Index row, Index code) {
+void write_code(const CodesView& codes, Index column, Index row, Index code) {
   const Index at = column * codes.rows + row;
   if (codes.bytes == 1)
     static_cast<std::uint8_t*>(codes.cells)[at] = std::uint8_t(code);
@@ -284,7 +284,7 @@ INLINE bool any(Vector<std::int64_t, lanes<double>> holds) {
 // Brings the message of each row of a tile back into range, and `scaled` lines with it; adds what was taken out to
 // its exponent, and returns the largest.
 template <int U>
-static Index rescale(double* message, Index bond, Index scaled, std::int64_t* exponent) {
+Index rescale(double* message, Index bond, Index scaled, std::int64_t* exponent) {
   constexpr Index rows = lanes<double>, tile = U * rows;
   Vector<std::int64_t, lanes<double>> outside = {};
   double peaks[tile];
@@ -584,8 +584,8 @@ struct Pass {
 
 // All rows pass in blocks, and then one by one in extended range those that underflow may have changed.
 template <class Work>
-static void pass_rows(const OperatorTreeView& tree, const CodesView& codes, const MessageSpace& space, bool down,
-                      Work work) {
+void pass_rows(const OperatorTreeView& tree, const CodesView& codes, const MessageSpace& space, bool down,
+               Work work) {
   constexpr Index tile = Pass<Lanes, registers_of_tile>::tile;
   const Index lines = down ? 2 * tree.depth : tree.depth;
   for (Index start = 0; start < codes.rows; start += space.block) {
@@ -597,30 +597,31 @@ static void pass_rows(const OperatorTreeView& tree, const CodesView& codes, cons
     if (space.unsure[r]) work(Pass<Extended, 1>{tree, codes, space, r, 1, lines});
 }
 
-static void score(const OperatorTreeView& tree, const CodesView& codes, const MessageSpace& space, double* log_size,
-                  std::int8_t* sign) {
+void score(const OperatorTreeView& tree, const CodesView& codes, const MessageSpace& space, double* log_size,
+           std::int8_t* sign) {
   pass_rows(tree, codes, space, false, [&](const auto& pass) {
     pass.pass_up();
     pass.write_sizes(log_size, sign);
   });
 }
 
-static void tables(const OperatorTreeView& tree, const CodesView& codes, const MessageSpace& space,
-                   const std::int64_t* offset, double* out, std::int64_t width) {
+void tables(const OperatorTreeView& tree, const CodesView& codes, const MessageSpace& space,
+            const std::int64_t* offset, double* out, std::int64_t width) {
   pass_rows(tree, codes, space, true, [&](const auto& pass) {
     pass.pass_up();
     pass.write_tables(offset, out, width);
   });
 }
 
-static void draw(const OperatorTreeView& tree, const CodesView& codes, const MessageSpace& space,
-                 const TourStep* tour, std::int64_t steps, const double* uniform, std::int64_t columns) {
+void draw(const OperatorTreeView& tree, const CodesView& codes, const MessageSpace& space, const TourStep* tour,
+          std::int64_t steps, const double* uniform, std::int64_t columns) {
   pass_rows(tree, codes, space, true, [&](const auto& pass) {
     pass.pass_up();
     pass.draw(tour, steps, uniform, columns);
   });
 }
 
+}  // namespace
 }  // namespace LOOPS
 
 const MessagePassingLoops EIGENTREE_JOIN(message_passing_loops_, EIGENTREE_INSTRUCTIONS) = {

@@ -10,15 +10,14 @@ namespace {
 using Int = std::int64_t;
 
 template <class Code>
-void decode_rows(const OperatorTree& tree, Out<Code, 2> codes, In<bool> decoded, Out<Int, 2> entries,
+void tree_decode(const OperatorTree& tree, Out<Code, 2> codes, In<bool> decoded, Out<Int, 2> entries,
                  Out<double> log_prob) {
   const OperatorTreeView view = tree.view(true);
   const Int rows = Int(codes.shape(1));
   check(decoded.size() == tree.states().size(), "one flag per column");
   check(Int(entries.shape(0)) == view.count && Int(entries.shape(1)) == rows, "one entry per node and row");
   check(Int(log_prob.shape(0)) == rows, "one log probability per row");
-  for (Int n = 0; n < view.count; ++n)
-    check(view.nodes[n].columns <= 1 && view.nodes[n].given > 0, "a decoded node holds one column at most");
+  for (Int n = 0; n < view.count; ++n) check(view.nodes[n].columns <= 1, "a decoded node holds one column at most");
   check(apart(codes, entries) && apart(codes, log_prob) && apart(decoded, codes) && apart(decoded, entries) &&
             apart(decoded, log_prob),
         "codes share memory with what is written");
@@ -45,7 +44,7 @@ void choose_states(In<double, 2> cumulative, In<Int> chosen_line, In<double> uni
 
 template <class Code>
 void bind_decode(nb::module_& m) {
-  m.def("decode_rows", decode_rows<Code>, given("tree"), given("codes"), given("decoded"), given("entries"),
+  m.def("tree_decode", tree_decode<Code>, given("tree"), given("codes"), given("decoded"), given("entries"),
         given("log_prob"));
 }
 

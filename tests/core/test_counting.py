@@ -70,6 +70,20 @@ def test_joint_counts(rows: int, lost: float, kind: type) -> None:
     assert_array_equal(counted(codes, GROUPS, STATES), expected)
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_largest_table_has_its_first_and_last_cell_beside_missing_ones(weighted: bool) -> None:
+    codes = np.array([[0, 255, 256, 0, 256], [0, 255, 0, 256, 256]] * 20, np.uint16).reshape(20, 2, 5)
+    codes = np.concatenate(list(codes), axis=1)
+    arrays = GroupTables(*mirror.groups_of([(0, 1)], [256, 256]))
+    tables = np.zeros(65_536, np.int64)
+    if weighted:
+        weigh_groups(codes, np.ones(codes.shape[1], np.int64), arrays, tables)
+    else:
+        tables += counted(codes, [(0, 1)], [256, 256])
+    assert np.flatnonzero(tables).tolist() == [0, 65_535]
+    assert tables[[0, 65_535]].tolist() == [20, 20]
+
+
 @pytest.mark.parametrize("lost", [0.0, 0.3])
 def test_joint_counts_of_any_number_of_rows(lost: float) -> None:
     """Behind the last row lies what is no code, which is not read."""

@@ -147,6 +147,24 @@ def test_every_number_of_states_has_the_counts_of_the_mirror(states: int) -> Non
         assert_allclose(sums, reference, rtol=1e-11, atol=1e-13)
 
 
+@pytest.mark.usefixtures("instructions")
+def test_messages_that_are_brought_into_range_have_the_counts_of_the_mirror() -> None:
+    random = np.random.default_rng(4)
+    cut = 0
+    for rows in range(1, 60):
+        passage, values = random_problem(random, rows, 1 if rows % 2 else 3)
+        cut += len(passage.sections) > 1
+        # A product of all of these is in the range of doubles, but not of messages.
+        values = values * 2.0 ** random.integers(-30, -20, len(values))
+        reference, log_likelihood = mirror.expected(passage.layout.tree, *passage[1:2], values, *passage[2:])
+        sums = np.full(len(values), np.nan)
+        found, impossible = expected(passage.layout.tree, passage.sections, values, *passage[2:], sums, 1, 16)
+        assert impossible == -1
+        assert_allclose(found, log_likelihood, rtol=1e-12)
+        assert_allclose(sums, reference, rtol=1e-11, atol=1e-13)
+    assert cut > 10
+
+
 def test_rows_in_stretches_have_the_bits_of_one_thread_and_the_counts_of_the_mirror() -> None:
     random = np.random.default_rng(0)
     # So much work that it is cut into stretches, with sections and without.

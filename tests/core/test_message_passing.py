@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose, assert_array_equal
-
 from core.boundary_examples.message_passing import parts
 from core.mirrors import message_passing as mirror
 from core.mirrors.message_passing import RandomTree
+from numpy.testing import assert_allclose, assert_array_equal
+
 from eigentree.core import _native
 from eigentree.inference.operators.operator_layout import NodeOperator, laid_out
 
@@ -325,7 +325,8 @@ STATES, NODES, CHILDREN, COLUMNS, INDEX, VALUES = range(6)
         (NODES, (0, 1), 1, "no parent"),
         (NODES, (1, 2), 2**62, "too few columns"),
         (NODES, (2, 2), 0, "more columns"),
-        (NODES, (2, 3), 2**62, "has entries"),
+        (NODES, (2, 3), 2**62, "at least one entry"),
+        (NODES, (2, 3), 0, "at least one entry"),
         (NODES, (2, 3), 5, "too few entries"),
         (NODES, (2, 3), 1, "more entries"),
         (CHILDREN, 0, 0, "after their one parent"),
@@ -366,23 +367,23 @@ def test_arrays_that_do_not_fit_are_refused() -> None:
     codes = np.ascontiguousarray(tree.rows(5, 0.2).T)
     log_size, sign = np.empty(5), np.empty(5, np.int8)
     with pytest.raises(ValueError, match="one probability per row"):
-        _native.score_rows(native, codes, log_size[:4], sign)
+        _native.tree_log_prob(native, codes, log_size[:4], sign)
     with pytest.raises(ValueError, match="a line for each column"):
-        _native.score_rows(native, codes[:-1], log_size, sign)
+        _native.tree_log_prob(native, codes[:-1], log_size, sign)
     wrong = codes.copy()
     wrong[1, 3] = tree.states[1] + 1
     with pytest.raises(ValueError, match=f"column 1 has the code {tree.states[1] + 1}"):
-        _native.score_rows(native, wrong, log_size, sign)
+        _native.tree_log_prob(native, wrong, log_size, sign)
     offset = np.zeros(len(tree.states), np.int64)
     with pytest.raises(ValueError, match="outside of the tables"):
-        _native.column_tables(native, codes, offset, np.empty((5, max(tree.states) - 1)))
+        _native.tree_tables(native, codes, offset, np.empty((5, max(tree.states) - 1)))
     with pytest.raises(ValueError, match="outside of the tables"):
-        _native.column_tables(native, codes, offset + 2**62, np.empty((5, 9)))
+        _native.tree_tables(native, codes, offset + 2**62, np.empty((5, 9)))
     with pytest.raises(ValueError, match="one uniform number per cell"):
-        _native.draw_rows(native, codes, np.empty((5, 1)))
+        _native.tree_draw(native, codes, np.empty((5, 1)))
     memory = np.zeros((len(tree.states), 5), np.uint8)
     with pytest.raises(ValueError, match="share memory"):
-        _native.score_rows(native, memory, log_size, memory[0].view(np.int8))
+        _native.tree_log_prob(native, memory, log_size, memory[0].view(np.int8))
 
 
 def test_no_rows_pass() -> None:

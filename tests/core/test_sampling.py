@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from core.mirrors import sampling as mirror
+from core.mirrors.message_passing import RandomTree
 from numpy.testing import assert_allclose, assert_array_equal
 
 import eigentree as et
-from core.mirrors import sampling as mirror
-from core.mirrors.message_passing import RandomTree
 from eigentree.core import _native
 from eigentree.core.trees.categorical_sampling import choose
 from eigentree.core.trees.max_product import decode
-from eigentree.inference.operators.operator_layout import laid_out
+from eigentree.inference.operators.operator_layout import NodeOperator, laid_out
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,10 +34,14 @@ def instructions(request: pytest.FixtureRequest) -> Iterator[str]:
 @pytest.mark.parametrize("code_type", [np.uint8, np.uint16, np.uint32])
 def test_decoding_finds_the_largest_product(seed: int, code_type: type) -> None:
     tree = RandomTree(seed, nodes=1 + seed % 4, signed=False, most=3)
+
+    def slots(node: NodeOperator) -> int:
+        return tree.states[node.columns[-1]] + 1
+
     with np.errstate(divide="ignore"):
         # A node holds one column at most: of others the last code alone, which stands for a missing cell.
         nodes = [
-            replace(node, values=np.log(node.values[:, -(tree.states[node.columns[-1]] + 1) :]), columns=node.columns[-1:])
+            replace(node, values=np.log(node.values[:, -slots(node) :]), columns=node.columns[-1:])
             if node.columns
             else replace(node, values=np.log(node.values))
             for node in tree.nodes
@@ -123,4 +127,4 @@ def test_arrays_that_do_not_fit_are_refused() -> None:
         (3, np.empty(4), "one log probability per row"),
     ):
         with pytest.raises(ValueError, match=message):
-            _native.decode_rows(native, *good[:part], array, *good[part + 1 :])
+            _native.tree_decode(native, *good[:part], array, *good[part + 1 :])

@@ -178,24 +178,22 @@ class OperatorTree:
         values: NDArray[np.float64],
     ) -> None: ...
 
-def score_rows(
+def tree_log_prob(
     tree: OperatorTree,
     codes: NDArray[np.unsignedinteger],
     log_size: NDArray[np.float64],
     sign: NDArray[np.int8],
 ) -> None: ...
-def column_tables(
+def tree_tables(
     tree: OperatorTree,
     codes: NDArray[np.unsignedinteger],
     offset: NDArray[np.int64],
     tables: NDArray[np.float64],
 ) -> None: ...
-def draw_rows(
-    tree: OperatorTree, codes: NDArray[np.unsignedinteger], uniform: NDArray[np.float64]
-) -> None: ...
+def tree_draw(tree: OperatorTree, codes: NDArray[np.unsignedinteger], uniform: NDArray[np.float64]) -> None: ...
 
 # sampling
-def decode_rows(
+def tree_decode(
     tree: OperatorTree,
     codes: NDArray[np.unsignedinteger],
     decoded: NDArray[np.bool_],
@@ -220,7 +218,7 @@ def chain_rule_constants(
     values: NDArray[np.float64],
     known: NDArray[np.float64],
 ) -> None: ...
-def score_rows(
+def chain_rule_score(
     ports: NDArray[np.int64],
     first_value: NDArray[np.int64],
     states: NDArray[np.int64],
@@ -234,7 +232,7 @@ def score_rows(
     codes: NDArray[np.unsignedinteger],
     found: NDArray[np.float64],
 ) -> None: ...
-def sample_rows(
+def chain_rule_sample(
     ports: NDArray[np.int64],
     first_value: NDArray[np.int64],
     states: NDArray[np.int64],

@@ -395,10 +395,11 @@ class Accumulator:
             elif self.residual.dtype != dtype:
                 self.residual = self.residual.astype(np.float64)
             counted = np.ones(int(chosen.sum()), dtype) if weights is None else weights[chosen]
+            width, size_of_table = len(group), cells.stop - cells.start
             weigh_groups(
-                np.asfortranarray(codes[chosen]).T,
+                np.stack([codes[:, column][chosen] for column in group]),
                 counted.astype(self.residual.dtype, copy=False),
-                GroupTables(*map(np.array, ([0, len(group)], group, shape, [0, cells.stop - cells.start]))),
+                GroupTables(*map(np.array, ([0, width], range(width), shape, [0, size_of_table]))),
                 self.residual[cells],
             )
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
 from typing import TYPE_CHECKING, TypeVar
 
@@ -12,6 +11,7 @@ from threadpoolctl import ThreadpoolController
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from concurrent.futures import Future
     from contextlib import AbstractContextManager
 
 __all__ = ["in_order", "one_thread", "usable_threads"]
@@ -27,6 +27,8 @@ def in_order(run: Callable[[int], T], pieces: int, threads: int) -> Iterator[T]:
     if threads == 1 or pieces < 2:
         yield from map(run, range(pieces))
         return
+    from concurrent.futures import ThreadPoolExecutor
+
     begun: deque[Future[T]] = deque()
     with ThreadPoolExecutor(threads) as pool:
         try:

@@ -19,9 +19,9 @@ def examples(random: np.random.Generator) -> Iterator[tuple[Callable[..., object
             _native.chain_rule_constants,
             (plan.ports, plan.first_value, plan.states, plan.constants, tree.values, np.empty(plan.size)),
         )
-        for function in (_native.score_rows, _native.sample_rows):
+        for function in (_native.chain_rule_score, _native.chain_rule_sample):
             own = tree_problem(random)
             codes = np.ascontiguousarray(own.rows(5, random, dtype).T)
-            uniform = () if function is _native.score_rows else (random.random(codes.shape),)
+            uniform = () if function is _native.chain_rule_score else (random.random(codes.shape),)
             arguments = (*own.rule.plan, own.values, *own.floor(0.1), codes, *uniform, np.empty((3, 5)))
             yield function, arguments

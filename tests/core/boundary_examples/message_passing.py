@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-
 from core.mirrors.message_passing import RandomTree
+
 from eigentree.core import _native
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def examples(random: np.random.Generator) -> Iterator[tuple[Callable[..., object
         ends = np.cumsum([0, *tree.states])
         for code_type in (np.uint8, np.uint16, np.uint32):
             codes = np.ascontiguousarray(tree.rows(rows, 0.4).T).astype(code_type)
-            yield _native.score_rows, (native, codes.copy(), np.empty(rows), np.empty(rows, np.int8))
+            yield _native.tree_log_prob, (native, codes.copy(), np.empty(rows), np.empty(rows, np.int8))
             tables = np.empty((rows, int(ends[-1])))
-            yield _native.column_tables, (native, codes.copy(), ends[:-1].astype(np.int64), tables)
-            yield _native.draw_rows, (native, codes.copy(), random.random((rows, columns)))
+            yield _native.tree_tables, (native, codes.copy(), ends[:-1].astype(np.int64), tables)
+            yield _native.tree_draw, (native, codes.copy(), random.random((rows, columns)))

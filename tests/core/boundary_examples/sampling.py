@@ -27,7 +27,7 @@ def examples(random: np.random.Generator) -> Iterator[tuple[Callable[..., object
         rows = int(random.integers(1, 20))
         codes = np.array([random.integers(0, 3, rows), random.integers(0, 4, rows)], code_type)
         decoded = random.random(2) < 0.5
-        yield _native.decode_rows, (native, codes, decoded, np.zeros((3, rows), np.int64), np.empty(rows))
+        yield _native.tree_decode, (native, codes, decoded, np.zeros((3, rows), np.int64), np.empty(rows))
     lines, rows = int(random.integers(1, 5)), int(random.integers(1, 20))
     cumulative = random.random((lines, 4)).cumsum(axis=1)
     given = random.integers(0, lines, rows)

@@ -20,5 +20,6 @@ def choose(cumulative: Floats, given: Integers, uniform: Floats) -> Integers:
     `cumulative` has the shape (distributions, states), and `given` says which of them is the row's.
     """
     chosen = np.empty(len(given), np.int64)
-    _native.choose_states(*map(np.ascontiguousarray, (cumulative, given, uniform)), chosen)
+    lines = np.ascontiguousarray(cumulative)
+    _native.choose_states(lines, np.ascontiguousarray(given), np.ascontiguousarray(uniform), chosen)
     return chosen

@@ -96,7 +96,7 @@ def score_rows(plan: ChainRulePlan, values: Floats, floor: Floor, codes: Codes) 
         own probability was not positive.
     """
     found = np.empty((3, codes.shape[1]))
-    _native.score_rows(*plan, values, *floor, codes, found)
+    _native.chain_rule_score(*plan, values, *floor, codes, found)
     return found
 
 
@@ -106,5 +106,5 @@ def sample_rows(plan: ChainRulePlan, values: Floats, floor: Floor, codes: Codes,
     `uniform` (columns, rows): a random number for each cell.
     """
     found = np.empty((3, codes.shape[1]))
-    _native.sample_rows(*plan, values, *floor, codes, uniform, found)
+    _native.chain_rule_sample(*plan, values, *floor, codes, uniform, found)
     return found

@@ -67,7 +67,7 @@ class OperatorTree:
         A row of probability zero has log -inf and sign 0.
         """
         log_size, sign = np.empty(len(codes)), np.empty(len(codes), np.int8)
-        _native.score_rows(self.native, np.ascontiguousarray(codes.T), log_size, sign)
+        _native.tree_log_prob(self.native, np.ascontiguousarray(codes.T), log_size, sign)
         return log_size, sign
 
     def tables(self, codes: Codes, offset: Integers, width: int) -> Floats:
@@ -76,7 +76,7 @@ class OperatorTree:
         `offset` is where each column's states start in a row of the tables, or -1 where they are not wanted.
         """
         found = np.zeros((len(codes), width))
-        _native.column_tables(self.native, np.ascontiguousarray(codes.T), offset, found)
+        _native.tree_tables(self.native, np.ascontiguousarray(codes.T), offset, found)
         return found
 
     def draw(self, codes: Codes, uniform: Floats) -> None:
@@ -85,6 +85,6 @@ class OperatorTree:
         `uniform` has the shape of the codes. A cell for which no state has a positive probability stays missing.
         """
         cells = np.ascontiguousarray(codes.T)
-        _native.draw_rows(self.native, cells, uniform)
+        _native.tree_draw(self.native, cells, uniform)
         if not np.may_share_memory(cells, codes):
             codes[:] = cells.T

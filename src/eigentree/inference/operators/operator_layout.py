@@ -1,4 +1,4 @@
-"""Operators of nodes, multiplied into each other where that saves work, and their layout for the compiled passes."""
+"""Operators of nodes, multiplied into each other where that saves work, and laid out for the compiled passes."""
 
 from __future__ import annotations
 

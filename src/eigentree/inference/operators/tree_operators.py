@@ -4,9 +4,10 @@ An operator is the tensor of one node: the paper's P(C_i) of Eq. 10 for the exac
 form of Eq. 22-24 for the spectral one. The engine does not care which: entries may be negative, bonds are just
 sizes. Only non-zero entries are kept, so the duplicated modes of Eq. 10 cost no memory.
 
-Rows go through `eigentree.core.trees.message_passing`, compiled, a block of rows at a time, in doubles with one exponent
-per row and message; those whose probability this one exponent may have changed once more with an exponent for each
-number. The rows of EM go through `eigentree.core.trees.estep`, which knows no negative numbers and counts as well.
+Rows go through `eigentree.core.trees.message_passing`, compiled, a block of rows at a time, in doubles with one
+exponent per row and message; those whose probability this one exponent may have changed once more with an exponent
+for each number. The rows of EM go through `eigentree.core.trees.estep`, which knows no negative numbers and counts
+as well.
 """
 
 from __future__ import annotations

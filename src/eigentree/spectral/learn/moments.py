@@ -8,7 +8,6 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-from scipy import sparse
 
 from eigentree.counting.joint_table import JointTable
 from eigentree.errors import DataError, EigentreeError, quoted
@@ -161,6 +160,8 @@ class CountedTables:
 
 def _sparse(table: JointTable, inside: int) -> Any:
     """Return a table of two groups as a sparse matrix, given how many columns the first group has."""
+    from scipy import sparse
+
     shape = math.prod(table.shape[:inside]), math.prod(table.shape[inside:])
     if table.keys is None:
         return sparse.csr_array(table.values.reshape(shape).astype(np.float64))
