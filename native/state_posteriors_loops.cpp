@@ -121,7 +121,7 @@ class Sequence {
           left -= line[j];
         }
       pass.states[begin + t] = chosen;
-      place = (t >= pass.chain.order ? place % link.rest : place) * states() + chosen;
+      place = place % link.rest * states() + chosen;  // without the oldest state of a full message
     }
   }
 

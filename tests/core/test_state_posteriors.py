@@ -71,6 +71,11 @@ def test_most_probable_states(problem: SequenceProblem) -> None:
     assert_allclose(log_prob, [score for _, score in known], rtol=1e-13)
 
 
+def test_of_equally_probable_states_the_first_is_decoded() -> None:
+    links, symbols = [np.full(3, 1 / 3), np.full((3, 3), 1 / 3)], np.zeros(5, np.uint8)
+    assert_array_equal(decode_steps(symbols, np.array([0, 5]), np.ones((1, 3)), links)[0], 0)
+
+
 def test_sampled_states(problem: SequenceProblem) -> None:
     chances = np.random.default_rng(1).random(len(problem.symbols))
     known = [mirror.sampled(problem.links, own) for own in np.split(chances, problem.starts[1:-1])]
