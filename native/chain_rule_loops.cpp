@@ -6,6 +6,7 @@
 
 namespace eigentree {
 namespace LOOPS {
+namespace {
 
 using Numbers = Register<double>;
 using Mask = Register<std::int64_t>;
@@ -13,7 +14,7 @@ constexpr Index width = lanes<double>;
 static_assert(2 * width <= most_rows_at_a_time);
 
 // Messages over every edge, both ways, when all cells are missing; the first of them is 1, for absent ports.
-static void constants(const ChainRuleTree& tree, const std::int64_t* messages, std::int64_t count, double* known) {
+void constants(const ChainRuleTree& tree, const std::int64_t* messages, std::int64_t count, double* known) {
   known[0] = 1.0;
   for (Index m = 0; m < count; ++m) {
     const Index node = messages[2 * m], out = messages[2 * m + 1];
@@ -285,8 +286,8 @@ struct Block {
 };
 
 // Matrices of inner nodes that have a constant message: that one is multiplied into them.
-static void prepare(const ChainRuleTree& tree, const ChainRuleStep* steps, Index count, const double* known,
-                    double* matrices) {
+void prepare(const ChainRuleTree& tree, const ChainRuleStep* steps, Index count, const double* known,
+             double* matrices) {
   for (Index s = 0; s < count; ++s) {
     const ChainRuleStep& step = steps[s];
     if (step.column >= 0 || step.line_two >= 0) continue;
@@ -303,9 +304,9 @@ static void prepare(const ChainRuleTree& tree, const ChainRuleStep* steps, Index
   }
 }
 
-static void score(const ChainRuleTree& tree, const ChainRuleStep* steps, std::int64_t count, const double* known,
-                  const Floor& floor, const CodeTable& cells, const double* uniform, const ChainRuleSpace& space,
-                  double* found) {
+void score(const ChainRuleTree& tree, const ChainRuleStep* steps, std::int64_t count, const double* known,
+           const Floor& floor, const CodeTable& cells, const double* uniform, const ChainRuleSpace& space,
+           double* found) {
   prepare(tree, steps, count, known, space.matrices);
   for (Index start = 0; start < cells.rows; start += space.block) {
     const Index rows = smaller(Index(space.block), Index(cells.rows - start));
@@ -313,6 +314,7 @@ static void score(const ChainRuleTree& tree, const ChainRuleStep* steps, std::in
   }
 }
 
+}  // namespace
 }  // namespace LOOPS
 
 const ChainRuleLoops EIGENTREE_JOIN(chain_rule_loops_, EIGENTREE_INSTRUCTIONS) = {LOOPS::constants, LOOPS::score};

@@ -3,9 +3,10 @@
 
 namespace eigentree {
 namespace LOOPS {
+namespace {
 
 template <class Code>
-static Index largest(const void* from, Index rows) {
+Index largest(const void* from, Index rows) {
   const Code* codes = static_cast<const Code*>(from);
   Code high = 0;
   for (Index r = 0; r < rows; ++r) high = larger(high, codes[r]);
@@ -38,7 +39,7 @@ INLINE V joint_code(const GroupRows& group, Index row, Joint skipped) {
 }
 
 template <bool missing, class Code, class Joint>
-static void joint_codes(const GroupRows& group, Index start, Index count, Joint skipped, Joint* joint) {
+void joint_codes(const GroupRows& group, Index start, Index count, Joint skipped, Joint* joint) {
   using V = Register<Joint>;
   constexpr Index step = lanes<Joint>;
   Index r = 0;
@@ -47,7 +48,7 @@ static void joint_codes(const GroupRows& group, Index start, Index count, Joint 
 }
 
 template <class Code, class Joint>
-static void joint_codes(const GroupRows& group, Index start, Index count, Joint skipped, Joint* joint) {
+void joint_codes(const GroupRows& group, Index start, Index count, Joint skipped, Joint* joint) {
   if (group.missing)
     joint_codes<true, Code>(group, start, count, skipped, joint);
   else
@@ -55,7 +56,7 @@ static void joint_codes(const GroupRows& group, Index start, Index count, Joint 
 }
 
 // Whether at least every eighth joint code is that of the row before: additions to one cell wait for each other.
-static bool repeats(const std::uint16_t* joint, Index count) {
+bool repeats(const std::uint16_t* joint, Index count) {
   std::uint16_t equal = 0;
   for (Index r = 1; r < count; ++r) equal += joint[r] == joint[r - 1];
   return 8 * equal >= count;
@@ -63,7 +64,7 @@ static bool repeats(const std::uint16_t* joint, Index count) {
 
 // Codes are read four at a time: processors load and store no more often than they must. `apart` is how far tables
 // that take turns lie apart, or 0 for one table.
-static INLINE void add_ones(const std::uint16_t* joint, Index count, Index apart, std::uint32_t* counts) {
+INLINE void add_ones(const std::uint16_t* joint, Index count, Index apart, std::uint32_t* counts) {
   Index r = 0;
   for (; r + turns <= count; r += turns) {
     const auto words = load<Vector<std::uint64_t, 2>>(joint + r);
@@ -75,7 +76,7 @@ static INLINE void add_ones(const std::uint16_t* joint, Index count, Index apart
 
 // By way of small counts, which stay in cache. Rows with a missing cell are counted in one cell more.
 template <class Code>
-static void count_small(const GroupRows& group, CountWork work, std::int64_t* table) {
+void count_small(const GroupRows& group, CountWork work, std::int64_t* table) {
   std::uint16_t* joint = static_cast<std::uint16_t*>(work.joint);
   const Index few = 64;  // cells with which equal codes follow each other often
   const Index apart = group.cells + turn_gap;
@@ -105,7 +106,7 @@ static void count_small(const GroupRows& group, CountWork work, std::int64_t* ta
 
 // Straight into the table: `amount(row)` is added to the cell of each row that misses none.
 template <class Code, class Joint, class Number, class Amount>
-static void add_each(const GroupRows& group, void* work, Number* table, Amount amount) {
+void add_each(const GroupRows& group, void* work, Number* table, Amount amount) {
   Joint* joint = static_cast<Joint*>(work);
   const Joint skipped = Joint(group.cells);
   for (Index start = 0; start < group.rows; start += block_rows) {
@@ -122,7 +123,7 @@ static void add_each(const GroupRows& group, void* work, Number* table, Amount a
 
 // With 65,536 cells and one for missing ones, 16 bits do not hold every joint code.
 template <class Code, class Number, class Amount>
-static void add_amounts(const GroupRows& group, void* work, Number* table, Amount amount) {
+void add_amounts(const GroupRows& group, void* work, Number* table, Amount amount) {
   if (group.missing && group.cells == most_cells)
     add_each<Code, std::uint32_t>(group, work, table, amount);
   else
@@ -130,7 +131,7 @@ static void add_amounts(const GroupRows& group, void* work, Number* table, Amoun
 }
 
 template <class Code>
-static void count(const GroupRows& group, CountWork work, std::int64_t* table) {
+void count(const GroupRows& group, CountWork work, std::int64_t* table) {
   // To empty the small counts should take less time than to fill them.
   if (2 * group.cells <= group.rows && group.cells < most_cells)
     count_small<Code>(group, work, table);
@@ -139,12 +140,12 @@ static void count(const GroupRows& group, CountWork work, std::int64_t* table) {
 }
 
 template <class Code, class Number>
-static void weigh(const GroupRows& group, const Number* weights, CountWork work, Number* table) {
+void weigh(const GroupRows& group, const Number* weights, CountWork work, Number* table) {
   add_amounts<Code>(group, work.joint, table, [weights](Index r) { return weights[r]; });
 }
 
 template <class Code, class Weight, class Number>
-static void count_pair(const PairRows& pair, const Weight* weights, Weight* scratch, Number* matrix) {
+void count_pair(const PairRows& pair, const Weight* weights, Weight* scratch, Number* matrix) {
   const Code *first = static_cast<const Code*>(pair.first), *second = static_cast<const Code*>(pair.second);
   const Index width = pair.second_states + 1;
   if (scratch) {
@@ -160,7 +161,7 @@ static void count_pair(const PairRows& pair, const Weight* weights, Weight* scra
   }
 }
 
-static Index marginalise(std::int64_t* table, Index axes, const std::int64_t* states, const std::uint8_t* kept) {
+Index marginalise(std::int64_t* table, Index axes, const std::int64_t* states, const std::uint8_t* kept) {
   Index done = 1, rest = 1;
   for (Index axis = 0; axis < axes; ++axis) rest *= states[axis];
   for (Index axis = 0; axis < axes; ++axis) {
@@ -227,7 +228,7 @@ INLINE std::uint64_t common_bits_of(const std::uint64_t* one, const std::uint64_
 // Rows as bits, 64 to a word: how many have two states at once is counted without reading any single row. The
 // diagonal of the matrix gets how many bits a plane has at all.
 template <class Number>
-static void common_bits(const BitPlanes& bits, Number* matrix) {
+void common_bits(const BitPlanes& bits, Number* matrix) {
   // Some planes stay in the second cache while each of the others passes once, by way of the first.
   const Index tile = 64;
   for (Index begin = 0; begin < bits.count; begin += tile)
@@ -240,8 +241,8 @@ static void common_bits(const BitPlanes& bits, Number* matrix) {
 
 // One axis of a line of cells turned from states to features: to[b, w, r] = sum over s of features[s, w] from[b, s,
 // r].
-static void take_features(const double* from, const double* features, Index stride, Index done, Index states,
-                          Index widths, Index rest, double* to) {
+void take_features(const double* from, const double* features, Index stride, Index done, Index states, Index widths,
+                   Index rest, double* to) {
   for (Index before = 0; before < done; ++before)
     for (Index state = 0; state < states; ++state) {
       const double* __restrict source = from + (before * states + state) * rest;
@@ -257,8 +258,8 @@ static void take_features(const double* from, const double* features, Index stri
 }
 
 template <class Number>
-static void feature_sums(const FeatureAxes& axes, const Number* table, const double* matrices,
-                         double* const lines[2], double* sums) {
+void feature_sums(const FeatureAxes& axes, const Number* table, const double* matrices, double* const lines[2],
+                  double* sums) {
   int here = 0;
   Index done = 1, rest = axes.cells;
   for (Index cell = 0; cell < axes.cells; ++cell) lines[0][cell] = double(table[cell]);
@@ -286,6 +287,7 @@ constexpr PairLoops pair_loops() {
           count_pair<Code, double, double>};
 }
 
+}  // namespace
 }  // namespace LOOPS
 
 const CountingLoops EIGENTREE_JOIN(counting_loops_, EIGENTREE_INSTRUCTIONS) = {

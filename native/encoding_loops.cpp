@@ -5,6 +5,7 @@
 
 namespace eigentree {
 namespace LOOPS {
+namespace {
 
 // Whether a cell is one of so many states; numbers are compared by value, whatever their types.
 template <class Cell>
@@ -24,7 +25,7 @@ INLINE bool is_missing(Cell cell) {
 }
 
 template <class Cell, class Code>
-static Index encode_column(const void* from, Index stride, Index rows, Index states, void* to) {
+Index encode_column(const void* from, Index stride, Index rows, Index states, void* to) {
   const Cell* cells = static_cast<const Cell*>(from);
   Code* codes = static_cast<Code*>(to);
   for (Index r = 0; r < rows; ++r) {
@@ -43,8 +44,8 @@ static Index encode_column(const void* from, Index stride, Index rows, Index sta
 // a cell is right where cell + 1, which is 0 of a missing one, is at most the number of states; without a sign,
 // where the cell is at most the last state. Either is one comparison of numbers without a sign, as wide as a cell.
 template <class Cell, class Code>
-static void encode_rows(const void* from, Index columns, Index rows, const std::int64_t* states,
-                        EncodeRowsWork work, void* to, bool* wrong) {
+void encode_rows(const void* from, Index columns, Index rows, const std::int64_t* states, EncodeRowsWork work,
+                 void* to, bool* wrong) {
   using Unsigned = std::make_unsigned_t<Cell>;
   constexpr Unsigned shift = std::is_signed_v<Cell> ? 1 : 0;
   constexpr std::uint64_t most = Unsigned(~Unsigned(0)) >> shift;  // the largest cell
@@ -90,7 +91,7 @@ static void encode_rows(const void* from, Index columns, Index rows, const std::
 }
 
 template <class Code>
-static void copy_codes(const void* from, Index stride, Index columns, Index rows, void* to, void* largest) {
+void copy_codes(const void* from, Index stride, Index columns, Index rows, void* to, void* largest) {
   for (Index j = 0; j < columns; ++j) {
     const Code* __restrict cells = static_cast<const Code*>(from) + j * stride;
     Code* __restrict codes = static_cast<Code*>(to) + j * rows;
@@ -104,7 +105,7 @@ static void copy_codes(const void* from, Index stride, Index columns, Index rows
 }
 
 template <class Code>
-static void hash_rows(const void* from, Index columns, Index rows, std::uint64_t* hashes) {
+void hash_rows(const void* from, Index columns, Index rows, std::uint64_t* hashes) {
   const Code* codes = static_cast<const Code*>(from);
   for (Index r = 0; r < rows; ++r) hashes[r] = 0x9E3779B97F4A7C15;
   for (Index j = 0; j < columns; ++j)
@@ -136,6 +137,7 @@ constexpr CodeLoops code_loops() {
   return {copy_codes<Code>, hash_rows<Code>};
 }
 
+}  // namespace
 }  // namespace LOOPS
 
 const EncodingLoops EIGENTREE_JOIN(encoding_loops_, EIGENTREE_INSTRUCTIONS) = {

@@ -7,6 +7,7 @@
 
 namespace eigentree {
 namespace LOOPS {
+namespace {
 
 // Messages beyond these are brought back into range by powers of two, whose sum is the row's exponent.
 template <class T>
@@ -357,7 +358,7 @@ class Messages {
 };
 
 template <class T>
-static void messages(const TreePass<T>& pass, TreeSpace<T> space, const BlockSection& section) {
+void messages(const TreePass<T>& pass, TreeSpace<T> space, const BlockSection& section) {
   Messages<T> own(pass, space, section, nullptr);
   for (Index begin = 0; begin < section.rows; begin += pass.block) {
     own.start(begin, section.rows);
@@ -367,7 +368,7 @@ static void messages(const TreePass<T>& pass, TreeSpace<T> space, const BlockSec
 }
 
 template <class T>
-static void counts(const TreePass<T>& pass, TreeSpace<T> space, const BlockSection& section, double* sums) {
+void counts(const TreePass<T>& pass, TreeSpace<T> space, const BlockSection& section, double* sums) {
   Messages<T> own(pass, space, section, sums);
   for (Index begin = 0; begin < section.rows; begin += pass.block) {
     own.start(begin, section.rows);
@@ -378,7 +379,7 @@ static void counts(const TreePass<T>& pass, TreeSpace<T> space, const BlockSecti
 }
 
 template <class T>
-static LogLikelihood first(const TreePass<T>& pass, TreeSpace<T> space, Index start, Index stop, double* sums) {
+LogLikelihood first(const TreePass<T>& pass, TreeSpace<T> space, Index start, Index stop, double* sums) {
   LogLikelihood found{0.0, -1};
   Messages<T> own(pass, space, pass.sections[0], sums);
   for (Index begin = start; begin < stop; begin += pass.block) {
@@ -391,12 +392,13 @@ static LogLikelihood first(const TreePass<T>& pass, TreeSpace<T> space, Index st
 }
 
 template <class Code>
-static std::uint32_t largest_code(const Code* codes, Index count) {
+std::uint32_t largest_code(const Code* codes, Index count) {
   Code largest = 0;
   for (Index r = 0; r < count; ++r) largest = larger(largest, codes[r]);
   return largest;
 }
 
+}  // namespace
 }  // namespace LOOPS
 
 const EstepLoops EIGENTREE_JOIN(estep_loops_, EIGENTREE_INSTRUCTIONS) = {

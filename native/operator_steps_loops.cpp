@@ -6,6 +6,7 @@
 
 namespace eigentree {
 namespace LOOPS {
+namespace {
 
 // sums[n] += factor * weights[k] * matrix[k, n], some columns at a time, rows in their order.
 template <int Columns>
@@ -17,8 +18,8 @@ INLINE void add_columns(const double* matrix, Index rows, Index columns, const d
   store(sums, sum);
 }
 
-static void add_product(const double* matrix, Index rows, Index columns, const double* weights, double factor,
-                        double* sums) {
+void add_product(const double* matrix, Index rows, Index columns, const double* weights, double factor,
+                 double* sums) {
   Index n = 0;
   for (; n + 8 <= columns; n += 8) add_columns<8>(matrix + n, rows, columns, weights, factor, sums + n);
   for (; n + 4 <= columns; n += 4) add_columns<4>(matrix + n, rows, columns, weights, factor, sums + n);
@@ -30,7 +31,7 @@ static void add_product(const double* matrix, Index rows, Index columns, const d
   }
 }
 
-static double dot(const double* a, const double* b, Index size) {
+double dot(const double* a, const double* b, Index size) {
   using Part = Vector<double, 4>;
   Part sums{};
   Index n = 0;
@@ -209,8 +210,8 @@ struct Channel {
   }
 };
 
-static void walk(const StepOperators& steps, const Floor& floor, const StepSequences& sequences, const bool* begins,
-                 const double* uniform, const StepSpace& space, const WalkResults& results) {
+void walk(const StepOperators& steps, const Floor& floor, const StepSequences& sequences, const bool* begins,
+          const double* uniform, const StepSpace& space, const WalkResults& results) {
   const CodeTable& codes = sequences.codes;
   const Index rank = steps.ranks[0];
   double *message = space.seen, *behind = space.seen + space.line;
@@ -313,8 +314,8 @@ struct Cells {
   }
 };
 
-static void smooth(const StepOperators& steps, const Floor& floor, const StepSequences& sequences,
-                   const double* uniform, const StepSpace& space, double* found, std::int64_t width) {
+void smooth(const StepOperators& steps, const Floor& floor, const StepSequences& sequences, const double* uniform,
+            const StepSpace& space, double* found, std::int64_t width) {
   for (Index i = 0; i < sequences.count; ++i) {
     const Index first = sequences.starts[i];
     const Cells cells{steps, floor, sequences.codes,
@@ -338,6 +339,7 @@ static void smooth(const StepOperators& steps, const Floor& floor, const StepSeq
   }
 }
 
+}  // namespace
 }  // namespace LOOPS
 
 const OperatorStepsLoops EIGENTREE_JOIN(operator_steps_loops_, EIGENTREE_INSTRUCTIONS) = {LOOPS::walk,

@@ -5,13 +5,14 @@
 
 namespace eigentree {
 namespace LOOPS {
+namespace {
 
 // Max-product in logarithms, so that nothing underflows: for each index on a node's bond with its parent,
 //   score[p] = max over entries e with parent index p of log value_e(cell) + sum over children k of score_k[i_ke],
 // and over the states of the node's own column where that is decoded.
 template <class Code>
-static void score_up(const OperatorTreeView& tree, Index n, const Code* codes, Index rows, Index r,
-                     const DecodingSpace& space, const bool* decoded) {
+void score_up(const OperatorTreeView& tree, Index n, const Code* codes, Index rows, Index r,
+              const DecodingSpace& space, const bool* decoded) {
   const OperatorNode& node = tree.nodes[n];
   const Index line = tree.line[n];
   for (Index p = line; p < line + node.bond; ++p) {
@@ -49,9 +50,8 @@ static void score_up(const OperatorTreeView& tree, Index n, const Code* codes, I
 }
 
 template <class Code>
-static void decode_rows(const OperatorTreeView& tree, Code* codes, Index rows, const DecodingSpace& space,
-                        const bool* decoded, const std::int64_t* given_entry, std::int64_t* entries,
-                        double* log_prob) {
+void decode_rows(const OperatorTreeView& tree, Code* codes, Index rows, const DecodingSpace& space,
+                 const bool* decoded, const std::int64_t* given_entry, std::int64_t* entries, double* log_prob) {
   for (Index r = 0; r < rows; ++r) {
     for (Index n = tree.count - 1; n >= 0; --n) score_up(tree, n, codes, rows, r, space, decoded);
     log_prob[r] = space.score[tree.line[0]];
@@ -73,8 +73,8 @@ static void decode_rows(const OperatorTreeView& tree, Code* codes, Index rows, c
   }
 }
 
-static void decode(const OperatorTreeView& tree, const CodesView& codes, const DecodingSpace& space,
-                   const bool* decoded, const std::int64_t* given_entry, std::int64_t* entries, double* log_prob) {
+void decode(const OperatorTreeView& tree, const CodesView& codes, const DecodingSpace& space, const bool* decoded,
+            const std::int64_t* given_entry, std::int64_t* entries, double* log_prob) {
   if (codes.bytes == 1)
     decode_rows(tree, static_cast<std::uint8_t*>(codes.cells), codes.rows, space, decoded, given_entry, entries,
                 log_prob);
@@ -87,8 +87,8 @@ static void decode(const OperatorTreeView& tree, const CodesView& codes, const D
 }
 
 // The state whose stretch of the row's cumulative distribution holds the uniform number, by bisection.
-static void choose(const double* cumulative, std::int64_t states, const std::int64_t* given, const double* uniform,
-                   std::int64_t rows, std::int64_t* chosen) {
+void choose(const double* cumulative, std::int64_t states, const std::int64_t* given, const double* uniform,
+            std::int64_t rows, std::int64_t* chosen) {
   for (Index r = 0; r < rows; ++r) {
     const double* line = cumulative + given[r] * states;
     const double level = uniform[r] * line[states - 1];
@@ -104,6 +104,7 @@ static void choose(const double* cumulative, std::int64_t states, const std::int
   }
 }
 
+}  // namespace
 }  // namespace LOOPS
 
 const SamplingLoops EIGENTREE_JOIN(sampling_loops_, EIGENTREE_INSTRUCTIONS) = {LOOPS::decode, LOOPS::choose};

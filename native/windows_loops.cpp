@@ -3,10 +3,11 @@
 
 namespace eigentree {
 namespace LOOPS {
+namespace {
 
 template <class Code>
-static Index cut_windows(const SequenceCodes& from, const WindowCells& cells, const WindowRange& range, Index most,
-                         void* found, std::int64_t* of) {
+Index cut_windows(const SequenceCodes& from, const WindowCells& cells, const WindowRange& range, Index most,
+                  void* found, std::int64_t* of) {
   const Code* codes = static_cast<const Code*>(from.codes);
   Index written = 0, sequence = *range.sequence, step = *range.step;
   while (sequence < from.sequences && written < most) {
@@ -40,8 +41,7 @@ static Index cut_windows(const SequenceCodes& from, const WindowCells& cells, co
 constexpr std::uint64_t factor = 0xBF58476D1CE4E5B9;
 
 template <class Code>
-static void hash_pieces(const SequenceCodes& from, const Pieces& pieces, std::uint64_t* hashes,
-                        std::int64_t* places) {
+void hash_pieces(const SequenceCodes& from, const Pieces& pieces, std::uint64_t* hashes, std::int64_t* places) {
   for (Index sequence = 0; sequence < from.sequences; ++sequence) {
     const Index first = from.starts[sequence], size = from.starts[sequence + 1] - first;
     for (Index begin = 0; begin < size; begin += pieces.length) {
@@ -66,7 +66,7 @@ static void hash_pieces(const SequenceCodes& from, const Pieces& pieces, std::ui
 }
 
 template <class Code>
-static void fingerprints(const SequenceCodes& from, std::uint64_t* prints) {
+void fingerprints(const SequenceCodes& from, std::uint64_t* prints) {
   const Code* codes = static_cast<const Code*>(from.codes);
   for (Index sequence = 0; sequence < from.sequences; ++sequence) {
     std::uint64_t mixed = 14695981039346656037u;
@@ -79,7 +79,7 @@ static void fingerprints(const SequenceCodes& from, std::uint64_t* prints) {
 }
 
 template <class Code>
-static void repeats(const SequenceCodes& from, const std::int64_t* order, Index count, bool* same) {
+void repeats(const SequenceCodes& from, const std::int64_t* order, Index count, bool* same) {
   const Code* codes = static_cast<const Code*>(from.codes);
   const auto length = [&](Index sequence) { return from.starts[sequence + 1] - from.starts[sequence]; };
   for (Index place = 1; place < count; ++place) {
@@ -96,6 +96,7 @@ constexpr WindowLoops window_loops() {
   return {cut_windows<Code>, hash_pieces<Code>, fingerprints<Code>, repeats<Code>};
 }
 
+}  // namespace
 }  // namespace LOOPS
 
 const WindowsLoops EIGENTREE_JOIN(windows_loops_, EIGENTREE_INSTRUCTIONS) = {

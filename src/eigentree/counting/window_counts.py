@@ -40,7 +40,6 @@ __all__ = [
     "SequenceStatistics",
     "batches_of_steps",
     "check_plan",
-    "read_only",
     "sample_width",
 ]
 
@@ -207,13 +206,6 @@ def check_plan(statistics: SequenceStatistics, plan: WindowPlan, columns: Column
         raise DataError(
             "these statistics are of other windows; count for the same hidden_states, order, channels and max_rank"
         )
-
-
-def read_only(array: NDArray[T]) -> NDArray[T]:
-    """Return an array that cannot be written to: loops are compiled for such, and once only."""
-    seen = array.view()
-    seen.flags.writeable = False
-    return seen
 
 
 def _context(plan: WindowPlan) -> int:
