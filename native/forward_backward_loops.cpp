@@ -27,7 +27,7 @@ using V4 = Vector<double, 4>;
 
 // Messages whose total is less are multiplied by a power of two.
 constexpr double Tiny = 0x1p-200;
-constexpr Index Never = PTRDIFF_MAX;
+constexpr Index Never = INT64_MAX;
 
 INLINE void transpose(V4& a, V4& b, V4& c, V4& d) {
   const V4 ab_low = __builtin_shufflevector(a, b, 0, 4, 2, 6), ab_high = __builtin_shufflevector(a, b, 1, 5, 3, 7);

@@ -1,7 +1,6 @@
 // Registers of numbers: the compiler's own vectors, which any processor has, since what is wider than a register is
 // the compiler's matter. Included by loops only, which are compiled once for each instruction set.
 #pragma once
-#include <cstddef>
 #include <cstdint>
 #include <cstring>
 
@@ -15,7 +14,7 @@
 
 namespace eigentree::LOOPS {
 
-using Index = std::ptrdiff_t;
+using Index = std::int64_t;
 
 template <class T, int N>
 struct VectorOf {

@@ -59,6 +59,7 @@ BETWEEN_ROOMS = {
         "new.JunctionTree",
         "new.PairCounts",
         "Statistics.count",
+        "Statistics.count_rows",
         "LatentGraph.derived",
         "LatentNetwork.reveal",
         "LatentNetwork.with_columns",
