@@ -148,6 +148,34 @@ def test_every_number_of_states_has_the_counts_of_the_mirror(states: int) -> Non
 
 
 @pytest.mark.usefixtures("instructions")
+@pytest.mark.parametrize("states", [5, 6, 8])
+def test_several_blocks_of_many_states_have_the_counts_of_the_mirror(states: int) -> None:
+    """Of two chains in parallel, one moves at a time: a block for each state of the other."""
+    random = np.random.default_rng(states)
+    passage, values = random_problem(random, 37, graph=et.zoo.factorial_hmm(3, 2, states, 2))
+    nodes = [BlockNode(*node) for node in passage.layout.tree.nodes.tolist()]
+    assert any(node.blocks > 1 and node.rows > 4 for node in nodes)
+    reference, log_likelihood = mirror.expected(passage.layout.tree, *passage[1:2], values, *passage[2:])
+    sums = np.full(len(values), np.nan)
+    found, _ = expected(passage.layout.tree, passage.sections, values, *passage[2:], sums)
+    assert_allclose(found, log_likelihood, rtol=1e-12)
+    assert_allclose(sums, reference, rtol=1e-11, atol=1e-13)
+
+
+@pytest.mark.usefixtures("instructions")
+def test_single_precision_calls_rows_impossible_that_lost_digits() -> None:
+    """The caller passes them in double precision, where they are possible."""
+    graph = et.LatentGraph({"a": 3, "b": 3, "x": 2}, [("a", "b"), ("b", "x")], ["a", "b"])
+    passage, values = random_problem(np.random.default_rng(0), 5, 1, graph, sections=False)
+    passage = passage._replace(weights=np.ones(5))
+    values = values * 2.0**-52
+    for number, lost in ((np.float64, False), (np.float32, True)):
+        sums = np.empty(len(values))
+        _, impossible = expected(passage.layout.tree, passage.sections, values.astype(number), *passage[2:], sums)
+        assert (impossible >= 0) == lost
+
+
+@pytest.mark.usefixtures("instructions")
 def test_messages_that_are_brought_into_range_have_the_counts_of_the_mirror() -> None:
     random = np.random.default_rng(4)
     cut = 0
