@@ -346,7 +346,11 @@ class Passes {
           if (t == last[lane]) {
             double sum = 0.0;
             for (Index z = 0; z < size; ++z) sum += here[line(z) + lane];
-            logs[lane] = sum > 0.0 ? std::log(sum) + exponent[lane] * std::log(2.0) : -HUGE_VAL;
+            // The power of two apart: whether a message was scaled before, for the sake of its neighbours, must
+            // change no bit.
+            int power = 0;
+            const double fraction = std::frexp(sum, &power);
+            logs[lane] = sum > 0.0 ? std::log(fraction) + (exponent[lane] + power) * std::log(2.0) : -HUGE_VAL;
           }
         ending = next_end(t + 1);
       }
