@@ -13,17 +13,17 @@ if TYPE_CHECKING:
 PREPARE = """
 import os
 import numpy as np
-import eigentree as et
 from eigentree.cli.main import main
 os.chdir({folder!r})
-rows = et.LatentNetwork.random(et.zoo.hmm(40, 2, 2, 4), random_state=0).sample(2000, random_state=0)
+random = np.random.default_rng(0)
+rows = (random.integers(0, 3, (2000, 40)) + random.integers(0, 2, (2000, 1))) % 4
 np.save("rows.npy", rows)
 cells = [[f"s{{code}}" for code in row] for row in rows[:800, :10]]
 lines = [",".join(row) for row in [[f"x{{j}}" for j in range(10)], *cells]]
 open("rows.csv", "w").write("\\n".join(lines))
 main("fit rows.csv --structure mixture --hidden 2 -o model.eigentree".split())
 """
-"""2,000 rows of a 2nd-order HMM of 40 steps, and a file of a part of them with a model of it."""
+"""2,000 rows of two classes, and a file of a part of them with a model of it."""
 
 FIT = """
 import os
