@@ -28,8 +28,9 @@ constexpr Index least_line = 1920, most_line = 4032;
 // Copies of the counts of leaves: see leaves.hpp.
 constexpr Index copies = 4;
 // The first section is cut into at most so many stretches of rows for threads, each of at least so much work, and
-// of so much work for each number that it adds up. No count of threads changes these, so none changes a bit.
-constexpr Index most_stretches = 16, least_work = 1 << 21, work_per_sum = 64;
+// of so much work for each number that it adds up: to add one to memory takes as long as hundreds of operations in
+// registers. No count of threads changes these, so none changes a bit.
+constexpr Index most_stretches = 16, least_work = 1 << 21, work_per_sum = 1024;
 // A bound of sizes and places beyond which sums and products of a few of them could overflow.
 constexpr Index most = Index(1) << 40;
 
