@@ -16,7 +16,7 @@ from eigentree.data.streams.encoded_stream import Encoded, any_rows
 from eigentree.data.tables.columns import Columns
 from eigentree.errors import DataError, quoted
 from eigentree.graphs.graph import check_graph
-from eigentree.inference.threads import in_order, usable_threads
+from eigentree.inference.threads import LEAST_ROWS, in_stretches
 from eigentree.validation import different_names, one_by_one, our_arithmetic
 
 if TYPE_CHECKING:
@@ -30,9 +30,6 @@ if TYPE_CHECKING:
     from eigentree.graphs.graph import LatentGraph
 
 __all__ = ["Accumulator", "Counts", "MomentSource", "count_rows", "weighted_chunks"]
-
-SHARED_FROM = 2**16
-"""Rows for each thread from which starting it pays."""
 
 MOST_PARTS = 32
 """Parts of a sparse table that are kept apart before they are merged: memory stays in proportion to what occurs."""
@@ -297,7 +294,7 @@ def count_rows(
     weights: NDArray[Any] | None,
     cells: int,
     threads: int | None = None,
-    shared_from: int = SHARED_FROM,
+    shared_from: int = LEAST_ROWS,
 ) -> Statistic:
     """Return statistics with rows added, which threads share.
 
@@ -318,15 +315,11 @@ def count_rows(
     """
     if isinstance(rows, Encoded) or (weights is not None and weights.dtype.kind == "f"):
         return found.count(weighted_chunks(rows, weights))
-    threads = usable_threads() if threads is None else threads
-    threads = max(1, min(threads, rows.count // max(shared_from, cells)))
-    bounds = np.linspace(0, rows.count, threads + 1).astype(int).tolist()
 
-    def part(thread: int) -> Statistic:
-        chunks = weighted_chunks(rows, weights, *bounds[thread : thread + 2])
-        return (empty if thread else found).count(chunks)
+    def part(start: int, stop: int) -> Statistic:
+        return (empty if start else found).count(weighted_chunks(rows, weights, start, stop))
 
-    return reduce(add, in_order(part, threads, threads))
+    return reduce(add, in_stretches(part, rows.count, max(shared_from, cells), threads))
 
 
 def _layout(graph: LatentGraph, groups: tuple[tuple[str, ...], ...]) -> CountLayout:

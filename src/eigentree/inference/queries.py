@@ -20,6 +20,7 @@ from eigentree.data.tables.restore import filled_rows, row_labels, sampled_rows
 from eigentree.data.tables.rows import Rows, rows_at_a_time
 from eigentree.errors import DataError, GraphError, ParameterError, in_short, quoted
 from eigentree.inference.dask_queries import drawn_lazily, filled_lazily, predicted_lazily
+from eigentree.inference.threads import in_stretches
 from eigentree.messages import notice, renamed_arguments
 from eigentree.validation import Seed, check_cells, different_names, generator, one_of, our_arithmetic, whole_number
 
@@ -254,11 +255,15 @@ class Model:
         """Return the log probability of each row, missing cells marginalised out, and how many were replaced."""
         rows = Rows.of(X, self.columns)
         log_prob = np.empty(rows.count)
-        replaced = 0
-        for start, codes in rows.chunks():
-            log_prob[start : start + len(codes)], count = self.score(codes)
-            replaced += count
-        return log_prob, replaced
+
+        def part(start: int, stop: int) -> int:
+            replaced = 0
+            for first, codes in rows.chunks(None, start, stop):
+                log_prob[first : first + len(codes)], count = self.score(codes)
+                replaced += count
+            return replaced
+
+        return log_prob, sum(in_stretches(part, rows.count))
 
     @our_arithmetic
     def score(self, codes: Codes) -> tuple[Floats, int]:

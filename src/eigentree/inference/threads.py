@@ -14,9 +14,12 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
     from contextlib import AbstractContextManager
 
-__all__ = ["in_order", "one_thread", "usable_threads"]
+__all__ = ["LEAST_ROWS", "in_order", "in_stretches", "one_thread", "usable_threads"]
 
 T = TypeVar("T")
+
+LEAST_ROWS = 2**16
+"""Rows for each thread from which starting it pays."""
 
 AHEAD = 2
 """How many pieces for each thread are begun before the first of them is wanted."""
@@ -41,6 +44,17 @@ def in_order(run: Callable[[int], T], pieces: int, threads: int) -> Iterator[T]:
         finally:
             for future in begun:
                 future.cancel()
+
+
+def in_stretches(
+    run: Callable[[int, int], T], rows: int, least: int = LEAST_ROWS, threads: int | None = None
+) -> Iterator[T]:
+    """Yield what each stretch of rows gives, from a row up to before another, in the order of the rows.
+
+    Each has a thread of its own and `least` rows or more; `threads` are by default `usable_threads`.
+    """
+    count = max(1, min(usable_threads() if threads is None else threads, rows // least))
+    return in_order(lambda part: run(rows * part // count, rows * (part + 1) // count), count, count)
 
 
 def usable_threads() -> int:
