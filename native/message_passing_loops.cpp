@@ -407,7 +407,7 @@ struct Pass {
       for (Index t = 0; t < tiles(); ++t)
         for (Index i = 0; i < tree.nodes[child].bond * U; ++i) {
           const Lanes size = magnitude(load<Lanes>(up(t, child) + i * rows));
-          least = (size > 0.0) & (size < least) ? size : least;
+          least = ((size > 0.0) & (size < least)) ? size : least;
         }
       double smallest = 1.0;
       for (Index r = 0; r < rows; ++r) smallest = smaller(smallest, least[r]);
