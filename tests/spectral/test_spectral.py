@@ -41,7 +41,7 @@ def well_conditioned(model: et.SpectralJunctionTree) -> bool:
 
 
 def assert_same_probabilities(log_prob: np.ndarray, expected: np.ndarray) -> None:
-    """To 1e-8 of each, but for rounding: sums of both signs round by a share of their largest terms, not of a result."""
+    """To 1e-8, but for rounding: sums of both signs round by a share of their largest terms, not of the result."""
     assert_allclose(np.exp(log_prob), np.exp(expected), rtol=1e-8, atol=1e-13)
 
 
