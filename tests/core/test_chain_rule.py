@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -39,14 +38,6 @@ BUSHY = [
     ChainRuleNode(6, (), 2, 2),
 ]
 TREES = {"chain": CHAIN, "bushy": BUSHY, "leaf": [ChainRuleNode(-1, (), 1, 1)]}
-
-
-@pytest.fixture(params=_native.all_instructions())
-def instructions(request: pytest.FixtureRequest) -> Iterator[str]:
-    used = _native.instructions()
-    _native.use_instructions(request.param)
-    yield request.param
-    _native.use_instructions(used)
 
 
 def problem(name: str, seed: int) -> TreeProblem:

@@ -11,7 +11,6 @@ import pytest
 from core.mirrors import counting as mirror
 from numpy.testing import assert_allclose, assert_array_equal
 
-from eigentree.core import _native
 from eigentree.core.counting.group_counting import (
     GroupCounter,
     GroupTables,
@@ -22,7 +21,7 @@ from eigentree.core.counting.group_counting import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    pass
 
 CODES = [np.uint8, np.uint16, np.uint32]
 
@@ -31,13 +30,7 @@ STATES = [3, 2, 4, 80, 60, 256, 256, 5, 1]
 GROUPS = [(0,), (0, 1, 2), (3, 4), (2, 0), (5, 6), (7, 2, 1, 0), (0, 1, 2, 7, 3), (2, 7), (0, 8, 1), (8,)]
 
 
-@pytest.fixture(autouse=True, params=_native.all_instructions())
-def instructions(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Every instruction set of this processor in turn."""
-    before = _native.instructions()
-    _native.use_instructions(request.param)
-    yield
-    _native.use_instructions(before)
+pytestmark = pytest.mark.usefixtures("instructions")
 
 
 def random_codes(seed: int, states: list[int], rows: int, lost: float, kind: type = np.uint16) -> np.ndarray:

@@ -10,23 +10,16 @@ import pytest
 from core.mirrors import encoding as mirror
 from numpy.testing import assert_array_equal
 
-from eigentree.core import _native
 from eigentree.core.counting.encoding import copy_codes, encode_column, encode_rows, hash_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    pass
 
 WHOLE = [np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64]
 CODES = [np.uint8, np.uint16, np.uint32]
 
 
-@pytest.fixture(autouse=True, params=_native.all_instructions())
-def instructions(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Every instruction set of this processor in turn."""
-    before = _native.instructions()
-    _native.use_instructions(request.param)
-    yield
-    _native.use_instructions(before)
+pytestmark = pytest.mark.usefixtures("instructions")
 
 
 @pytest.mark.parametrize("kind", [*WHOLE, np.float16, np.float32, np.float64, ">i4", ">f8"])

@@ -23,7 +23,7 @@ from eigentree.em.estep import row_passes as passing
 from eigentree.em.estep.expectation import Expectation
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    pass
 
 PRIOR = np.array([0.3, 0.7])
 COLUMN = {"x": np.array([[0.2, 0.5, 0.3], [0.6, 0.1, 0.3]]), "y": np.array([[0.9, 0.1], [0.4, 0.6]])}
@@ -94,15 +94,6 @@ def test_an_impossible_row_is_named_unless_it_weighs_nothing() -> None:
         assert impossible == found
         # It counts for nothing, so that the other rows' counts are finite.
         assert_allclose((sums[:2] * PRIOR).sum(), 2.0)
-
-
-@pytest.fixture(params=_native.all_instructions())
-def instructions(request: pytest.FixtureRequest) -> Iterator[str]:
-    """Each instruction set of this processor in turn."""
-    before = _native.instructions()
-    _native.use_instructions(request.param)
-    yield request.param
-    _native.use_instructions(before)
 
 
 @pytest.mark.usefixtures("instructions")

@@ -23,7 +23,7 @@ from eigentree.core.sequences.forward_backward import (
 from eigentree.inference.sequences.sequence_passes import SequencePass, Symbols
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    pass
 
 WORDS = ["ABCA", "AB", "C", "BBAC", "CABA", "A", "ACCB", "BAB", "CC", "AAB", "BCA", "ABCB"]
 WITH_MISSING = [[*word[:1], None, *word[1:]] for word in WORDS]
@@ -61,15 +61,6 @@ def test_window_models_are_normalised(weights: list | None) -> None:
     assert len(model.sample(3, length=4, seed=0)) == 3
 
 
-@pytest.fixture(params=_native.all_instructions())
-def _instructions(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Every instruction set of this processor in turn."""
-    before = _native.instructions()
-    _native.use_instructions(request.param)
-    yield
-    _native.use_instructions(before)
-
-
 def assert_mirrored(one: SequenceProblem, rtol: float = 1e-11) -> None:
     """Assert that sequences in any order count as the reference says, each by its weight."""
     random = np.random.default_rng(0)
@@ -89,7 +80,7 @@ def assert_mirrored(one: SequenceProblem, rtol: float = 1e-11) -> None:
     assert_allclose(scores, log_prob, rtol=1e-12)
 
 
-@pytest.mark.usefixtures("_instructions")
+@pytest.mark.usefixtures("instructions")
 @pytest.mark.parametrize(("states", "order"), SIZES, ids=str)
 class TestPasses:
     """For all numbers of states and orders."""
@@ -125,7 +116,7 @@ class TestPasses:
         assert_mirrored(one, 1e-10)
 
 
-@pytest.mark.usefixtures("_instructions")
+@pytest.mark.usefixtures("instructions")
 @pytest.mark.parametrize("order", [1, 2])
 def test_every_length_and_number_of_sequences(order: int) -> None:
     random = np.random.default_rng(0)
@@ -133,7 +124,7 @@ def test_every_length_and_number_of_sequences(order: int) -> None:
         assert_mirrored(SequenceProblem.of(random, [length] * (1 + length % 9), 3, order))
 
 
-@pytest.mark.usefixtures("_instructions")
+@pytest.mark.usefixtures("instructions")
 @pytest.mark.parametrize(
     ("states", "order", "lengths"),
     [(64, 1, [260]), (24, 1, [130] * 8), (2, 1, [1500, 1100, 1024, 1025]), (6, 2, [100, 97, 65, 64])],
@@ -143,7 +134,7 @@ def test_blocks_of_steps_change_nothing(states: int, order: int, lengths: list[i
     assert_mirrored(SequenceProblem.of(np.random.default_rng(1), lengths, states, order))
 
 
-@pytest.mark.usefixtures("_instructions")
+@pytest.mark.usefixtures("instructions")
 @pytest.mark.parametrize("rare", [1.0, 1e-70, 1e-200])
 @pytest.mark.parametrize(
     ("states", "order", "lengths"),

@@ -20,16 +20,10 @@ from eigentree.core import _native
 from eigentree.inference.operators.operator_layout import NodeOperator, laid_out
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from fractions import Fraction
 
 
-@pytest.fixture(params=_native.all_instructions(), autouse=True)
-def instructions(request: pytest.FixtureRequest) -> Iterator[str]:
-    before = _native.instructions()
-    _native.use_instructions(request.param)
-    yield request.param
-    _native.use_instructions(before)
+pytestmark = pytest.mark.usefixtures("instructions")
 
 
 @cache

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from itertools import pairwise
 
 import numpy as np
@@ -33,14 +32,6 @@ SHAPES = [
 """States of the channels, and ranks of the bonds before them."""
 
 Problem = tuple[StepOperators, Floor, np.ndarray, np.ndarray]
-
-
-@pytest.fixture(params=_native.all_instructions())
-def instructions(request: pytest.FixtureRequest) -> Iterator[str]:
-    used = _native.instructions()
-    _native.use_instructions(request.param)
-    yield request.param
-    _native.use_instructions(used)
 
 
 def problem(shape: int, seed: int, share: float = 0.05, dtype: type = np.uint8) -> Problem:

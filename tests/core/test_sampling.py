@@ -19,15 +19,10 @@ from eigentree.core.trees.max_product import decode
 from eigentree.inference.operators.operator_layout import NodeOperator, laid_out
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    pass
 
 
-@pytest.fixture(params=_native.all_instructions(), autouse=True)
-def instructions(request: pytest.FixtureRequest) -> Iterator[str]:
-    before = _native.instructions()
-    _native.use_instructions(request.param)
-    yield request.param
-    _native.use_instructions(before)
+pytestmark = pytest.mark.usefixtures("instructions")
 
 
 @pytest.mark.parametrize("seed", range(12))

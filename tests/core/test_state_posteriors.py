@@ -11,7 +11,6 @@ from core.mirrors.forward_backward import expected
 from core.sequence_problems import SIZES, SequenceProblem
 from numpy.testing import assert_allclose, assert_array_equal
 
-from eigentree.core import _native
 from eigentree.core.sequences.state_posteriors import (
     decode_steps,
     filter_steps,
@@ -21,16 +20,10 @@ from eigentree.core.sequences.state_posteriors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    pass
 
 
-@pytest.fixture(autouse=True, params=_native.all_instructions())
-def instructions(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Every instruction set of this processor in turn."""
-    before = _native.instructions()
-    _native.use_instructions(request.param)
-    yield
-    _native.use_instructions(before)
+pytestmark = pytest.mark.usefixtures("instructions")
 
 
 @pytest.fixture(params=SIZES, ids=str)

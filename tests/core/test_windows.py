@@ -10,22 +10,15 @@ import pytest
 from core.mirrors import windows as mirror
 from numpy.testing import assert_array_equal
 
-from eigentree.core import _native
 from eigentree.core.counting.window_cutting import cut_windows, fingerprints, hash_pieces, repeats
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    pass
 
 CODES = [np.uint8, np.uint16, np.uint32]
 
 
-@pytest.fixture(autouse=True, params=_native.all_instructions())
-def instructions(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Every instruction set of this processor in turn."""
-    before = _native.instructions()
-    _native.use_instructions(request.param)
-    yield
-    _native.use_instructions(before)
+pytestmark = pytest.mark.usefixtures("instructions")
 
 
 def sequences(seed: int, kind: type, channels: int = 2) -> tuple[np.ndarray, np.ndarray]:
