@@ -108,9 +108,10 @@ struct Meeting {
   const Scalar<Number>* from[legs];
 };
 
-// The message of a tile over one leg. `Factors` messages of other legs meet at an entry.
-template <class Number, int U, int Factors, bool Own>
-void send_over(const Meeting<Number>& met, int leg, Scalar<Number>* out) {
+// The message of a tile over one leg. `Factors` messages of other legs meet at an entry. Entries are sorted by the
+// parent's index, so the message `Up` is written in order; that to a child is added to zeros.
+template <class Number, int U, int Factors, bool Own, bool Up>
+void send_over(const Meeting<Number>& met, int leg, Index bond, Scalar<Number>* out) {
   constexpr Index rows = Rows<Number>::count, tile = U * rows;
   int by[Factors + 1];
   for (int k = 0, other = 0; k < Factors; ++k, ++other) {
@@ -120,12 +121,23 @@ void send_over(const Meeting<Number>& met, int leg, Scalar<Number>* out) {
   // Entries of the same index follow each other: their sum stays in registers.
   Index at = met.index[leg];
   Number sum[U] = {};
-  const auto add_sum = [&] {
+  if constexpr (Up)
+    std::memset(out, 0, sizeof(Scalar<Number>) * std::size_t(at * tile));
+  else
+    std::memset(out, 0, sizeof(Scalar<Number>) * std::size_t(bond * tile));
+  // Indices up to before the next one have no entry.
+  const auto add_sum = [&](Index next) {
     for (int u = 0; u < U; ++u) {
       Scalar<Number>* to = out + at * tile + u * rows;
-      store(to, load<Number>(to) + sum[u]);
+      if constexpr (Up)
+        store(to, sum[u]);
+      else
+        store(to, load<Number>(to) + sum[u]);
       sum[u] = Number{};
     }
+    if (Up && next > at + 1)
+      std::memset(out + (at + 1) * tile, 0, sizeof(Scalar<Number>) * std::size_t((next - at - 1) * tile));
+    at = next;
   };
   for (Index e = 0; e < met.entries; e += 2) {
     Number value[2][U];
@@ -139,10 +151,7 @@ void send_over(const Meeting<Number>& met, int leg, Scalar<Number>* out) {
     }
     for (int i = 0; i < 2; ++i) {
       const std::int32_t* here = met.index + legs * (e + i);
-      if (here[leg] != at) {
-        add_sum();
-        at = here[leg];
-      }
+      if (here[leg] != at) add_sum(here[leg]);
       for (int u = 0; u < U; ++u) {
         if constexpr (Factors == 0) {
           sum[u] = sum[u] + value[i][u];
@@ -155,23 +164,26 @@ void send_over(const Meeting<Number>& met, int leg, Scalar<Number>* out) {
       }
     }
   }
-  add_sum();
+  add_sum(bond);
 }
 
-template <class Number, int U>
+template <class Number, int U, bool Up, int Factors>
+void send_by(const Meeting<Number>& met, int leg, Index bond, Scalar<Number>* out) {
+  met.place ? send_over<Number, U, Factors, true, Up>(met, leg, bond, out)
+            : send_over<Number, U, Factors, false, Up>(met, leg, bond, out);
+}
+
+template <class Number, int U, bool Up>
 void send(const Meeting<Number>& met, Index children, int leg, Index bond, Scalar<Number>* out) {
-  constexpr Index tile = U * Rows<Number>::count;
-  std::memset(out, 0, sizeof(Scalar<Number>) * std::size_t(bond * tile));
-  const bool own = met.place != nullptr;
   switch (children) {
     case 0:
-      return own ? send_over<Number, U, 0, true>(met, leg, out) : send_over<Number, U, 0, false>(met, leg, out);
+      return send_by<Number, U, Up, 0>(met, leg, bond, out);
     case 1:
-      return own ? send_over<Number, U, 1, true>(met, leg, out) : send_over<Number, U, 1, false>(met, leg, out);
+      return send_by<Number, U, Up, 1>(met, leg, bond, out);
     case 2:
-      return own ? send_over<Number, U, 2, true>(met, leg, out) : send_over<Number, U, 2, false>(met, leg, out);
+      return send_by<Number, U, Up, 2>(met, leg, bond, out);
     default:
-      return own ? send_over<Number, U, 3, true>(met, leg, out) : send_over<Number, U, 3, false>(met, leg, out);
+      return send_by<Number, U, Up, 3>(met, leg, bond, out);
   }
 }
 
@@ -367,7 +379,7 @@ struct Pass {
 
   Index send_up(Index n, Index t, bool lossy) const {
     const OperatorNode& node = tree.nodes[n];
-    send<Number, U>(meeting(node, t), node.children, 0, node.bond, up(t, n));
+    send<Number, U, true>(meeting(node, t), node.children, 0, node.bond, up(t, n));
     if constexpr (exact) {
       return 0;
     } else {
@@ -380,7 +392,7 @@ struct Pass {
   void send_down(Index n, Index k, Index t) const {
     const OperatorNode& node = tree.nodes[n];
     const Index child = tree.child[node.first_child + k], bond = tree.nodes[child].bond;
-    send<Number, U>(meeting(node, t), node.children, int(k) + 1, bond, down(t, child));
+    send<Number, U, false>(meeting(node, t), node.children, int(k) + 1, bond, down(t, child));
     if constexpr (!exact) rescale<U>(down(t, child), bond, bond, space.exponent + t * tile);
   }
 
