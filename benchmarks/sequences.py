@@ -26,7 +26,7 @@ FILES = ("mvad.csv", *(f"biofam-{name}.csv" for name in CHANNELS))
 PLAIN: dict[str, Any] = {"pseudo_counts": 0.0, "accelerate": False, "tol": 0.0, "stopping": "paper"}
 """The parameters that make it steps of EM and nothing else."""
 
-STEPS = 5
+STEPS = 20
 """Iterations whose time is taken, beyond the first."""
 
 PEER_STEPS = 200
