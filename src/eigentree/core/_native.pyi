@@ -98,6 +98,8 @@ def expected_counts(
 ) -> tuple[float, int]: ...
 
 # forward_backward
+LANES: int
+
 def sequence_log_prob(
     symbols: NDArray[np.unsignedinteger],
     starts: NDArray[np.int64],
@@ -167,6 +169,8 @@ def sample_steps(
 ) -> None: ...
 
 # message_passing
+MOST_CHILDREN: int
+
 class OperatorTree:
     def __init__(
         self,
