@@ -40,6 +40,12 @@ ALLOWED = (
     "def race(",
     'OLD_MULTISTART = "race"',  # likewise
     "an odd number",
+    "Even and odd",  # as numbers are
+    "even, odd",
+    "even + odd",
+    "even = {}, odd",
+    "L> odd",
+    "odd += ",
     '"heats"',  # the key of rungs in files
     "the name of this entry in files",  # of stored statistics
 )
@@ -52,13 +58,16 @@ PATTERN = re.compile("|".join(rf"(?P<w{place}>\b(?:{word})\b)" for place, word i
 
 
 def package(path: Path) -> str:
-    """The package of a source file, or "pages"."""
+    """The package of a source file, "native" or "pages"."""
     parts = path.relative_to(ROOT).parts
+    if parts[0] == "native":
+        return "native"
     return parts[2].removesuffix(".py") if parts[0] == "src" else "pages"
 
 
 def files() -> Iterator[Path]:
     yield from sorted((ROOT / "src" / "eigentree").rglob("*.py"))
+    yield from sorted((ROOT / "native").glob("*.?pp"))
     yield from (ROOT / name for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"))
     built = {"_build", "api", "figure3", "figure4"}
     yield from (page for page in sorted((ROOT / "docs").rglob("*.md")) if not built & set(page.parts))
