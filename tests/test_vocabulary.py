@@ -40,12 +40,6 @@ ALLOWED = (
     "def race(",
     'OLD_MULTISTART = "race"',  # likewise
     "an odd number",
-    "Even and odd",  # as numbers are
-    "even, odd",
-    "even + odd",
-    "even = {}, odd",
-    "L> odd",
-    "odd += ",
     '"heats"',  # the key of rungs in files
     "the name of this entry in files",  # of stored statistics
 )
@@ -79,6 +73,9 @@ def private_words(path: Path, text: str) -> Iterator[str]:
         if any(part in line for part in ALLOWED):
             continue
         for found in PATTERN.finditer(re.sub(r"(?<=[a-z])_|_(?=[a-z])", " ", line)):
+            if package(path) == "native" and found[0] == "odd":
+                # Lanes and places in the core are even or odd.
+                continue
             instead = list(WORDS.values())[int(str(found.lastgroup)[1:])]
             yield f"{path.relative_to(ROOT)}:{number}: {found[0]!r}; say {instead}"
 
