@@ -125,7 +125,7 @@ def run(quick: bool) -> None:
     if shared.is_absent("classes", [f"{name}.csv" for name in STARTS]):
         return
     compared = find_spec("stepmix") is not None
-    # Compiled, and imported, before any clock runs.
+    # Imported before any clock runs.
     missing = shared.Table(np.array([[0, 1, 0], [1, -1, 1], [1, 0, 0], [0, 1, 1]] * 5, np.int8), (2, 2, 2))
     for table in (missing, shared.Table(np.abs(missing.codes), missing.states)):
         ours(table, 2)

@@ -276,7 +276,7 @@ def _summary(name: str, outcomes: Sequence[Outcome], methods: Sequence[str]) -> 
 
 
 def warm_up() -> None:
-    """Let all be compiled before any clock runs."""
+    """Fit everything once, so that imports and first calls are over before any clock runs."""
     codes = np.random.default_rng(0).integers(0, 2, (400, 8)).astype(np.int8)
     for _ in _fits(Rows("random", codes, codes[:100]), SEEDS[:1], quick=True):
         pass

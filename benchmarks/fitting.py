@@ -79,7 +79,7 @@ def _show_beside_em(steps: int, rows: int, repeats: int) -> None:
 
 
 def _warm(runs: Any) -> None:
-    """Run everything once, so that kernels are loaded before any clock runs."""
+    """Run everything once, so that everything is imported before any clock runs."""
     for run in runs:
         run()
 

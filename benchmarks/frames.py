@@ -142,7 +142,7 @@ def run(quick: bool) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             for fit in METHODS.values():
-                # Compiled before any clock runs.
+                # Imported before any clock runs.
                 fit(few, 0)
         _show_table(name, 2 if quick else SPLITS)
     show_note(

@@ -132,7 +132,7 @@ def run(quick: bool) -> None:
     methods = [method for method in METHODS if not quick or method != "chained forests"]
     for name in names:
         table = table_of(name, MOST_ROWS)
-        # Compiled before any clock runs.
+        # Imported before any clock runs.
         for fill in (mixture, spectral):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")

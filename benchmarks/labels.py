@@ -140,7 +140,7 @@ def run(quick: bool) -> None:
     for name in names:
         whole, count = labelled(name), 100 if quick else TRAINING_ROWS[name]
         lines = []
-        # Compiled before any clock runs.
+        # Imported before any clock runs.
         for method in list(METHODS)[:2]:
             predicted(method, whole.part(np.arange(0, len(whole.rows), 50)), whole.part(np.arange(10)), 0)
         for method in [method for method in METHODS if not quick or method != FOREST]:

@@ -75,7 +75,7 @@ def learned_on_cluster(rows: int, workers: int) -> list[float]:
         LocalCluster(n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=":0") as cluster,
         Client(cluster) as client,
     ):
-        # Kernels are loaded and compiled before the clock runs.
+        # Workers have imported everything before the clock runs.
         small = [min(place.glob("*.parquet"))] * workers
         Statistics.of(Partitions.of(small, client), graph())
         began = time.perf_counter()

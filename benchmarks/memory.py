@@ -17,7 +17,7 @@ def fit_growth(rows: int, order: str, warm: bool) -> list[float]:
     """Return bytes of the data and of the growth of peak memory when they are fitted; for a fresh process.
 
     The rows repeat a smaller sample. `warm` says whether a small fit in the same process comes first, so that
-    loading kernels and libraries is no part of the growth.
+    loading libraries is no part of the growth.
     """
     graph = zoo.hmm(STEPS, 2, 2, 4)
     truth = LatentNetwork.random(graph, seed=0)
@@ -55,4 +55,4 @@ def run(quick: bool) -> None:
         ["run", "data", "rows", "data MB", "MB beyond the data", f"at most {LIMIT}"],
         table,
     )
-    show_note("the first fit of a process also loads kernels and libraries; neither should grow with the rows")
+    show_note("the first fit of a process also loads libraries; neither should grow with the rows")

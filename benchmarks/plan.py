@@ -38,7 +38,7 @@ NETWORK = 125e6
 """Bytes per second between two workers: assumed, 1 Gbit/s."""
 
 START = 10.0
-"""Seconds to start all workers and to load compiled kernels: assumed."""
+"""Seconds to start all workers, imports included: assumed."""
 
 LOSS = 0.2
 """Part of the workers' time that is lost to stragglers and to other work: assumed."""

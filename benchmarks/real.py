@@ -132,7 +132,7 @@ def outcome(fit: Fit, structure: Template, split: Split, seed: int) -> Outcome:
 
 
 def warm_up() -> None:
-    """Let all be compiled before any clock runs."""
+    """Fit everything once, so that imports and first calls are over before any clock runs."""
     codes = np.random.default_rng(0).integers(-1, 2, (60, 6)).astype(np.int8)
     for table in (Table(codes, (2,) * 6), Table(np.abs(codes), (2,) * 6)):
         for structure in (zoo.Mixture(2), zoo.HMM(1, 2), zoo.LatentTree(2)):

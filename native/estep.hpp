@@ -1,8 +1,9 @@
 // The E-step on a tree: expected counts of all values of all nodes, by one pass of messages up and one down.
 //
-// A tree has leaves, which read one code per row, and inner nodes, which are matrices. Rows of data stand side by
-// side: a message of a node with S states is S lines of numbers, one number per row. With m(c) the messages of the
-// children of an inner node, A its matrix (block-diagonal over what its separator shares with its children):
+// A tree has leaves, which read one code per row, and inner nodes, which are matrices. A message of a node with S
+// states is S lines of numbers, one number per row of data. With m(c) the messages of the children c of an inner
+// node, A its matrix (block-diagonal over what its separator shares with its children), t a product of one entry of
+// each child's message, pick_c(t) the index of that entry, i an index on the bond with the parent:
 //   product[t]  = prod over children c of m(c)[pick_c(t)]
 //   message[i]  = sum over t of A[i,t] product[t]                                    (up)
 //   down[t]     = sum over i of A[i,t] outside[i]                                    (down)

@@ -151,6 +151,7 @@ void bind_for(nb::module_& m) {
 }  // namespace
 
 void bind_forward_backward(nb::module_& m) {
+  m.attr("LANES") = sequence_lanes;
   bind_for<std::uint8_t>(m);
   bind_for<std::uint16_t>(m);
   bind_for<std::uint32_t>(m);

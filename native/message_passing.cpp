@@ -306,6 +306,7 @@ void bind_codes(nb::module_& m) {
 }  // namespace
 
 void bind_message_passing(nb::module_& m) {
+  m.attr("MOST_CHILDREN") = most_children;
   nb::class_<OperatorTree>(m, "OperatorTree")
       .def(nb::init<In<Int>, In<Int, 2>, In<Int>, In<Int>, In<Int, 2>, In<double>>(), given("states"),
            given("nodes"), given("children"), given("columns"), given("index"), given("values"));

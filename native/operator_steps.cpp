@@ -185,9 +185,9 @@ void bind(nb::module_& m, const char* name, const Body& body, const Names&... na
 }
 
 template <class Code>
-void walk_sequences(const CheckedOperators& operators, const In<Code, 2>& codes, const In<int64_t>& starts,
-                    const In<bool>& begins, const Out<double, 2>& found, const Out<double>& each,
-                    const Out<double, 2>& messages, const Out<double, 2>& last) {
+void score_sequences(const CheckedOperators& operators, const In<Code, 2>& codes, const In<int64_t>& starts,
+                     const In<bool>& begins, const Out<double, 2>& found, const Out<double>& each,
+                     const Out<double, 2>& messages, const Out<double, 2>& last) {
   const CheckedSequences<const Code> sequences(operators, codes, starts);
   const std::size_t count = sequences.count(), steps = sequences.steps, rank = operators.ranks[0];
   check(begins.shape(0) == count, "whether each sequence begins");
@@ -196,11 +196,11 @@ void walk_sequences(const CheckedOperators& operators, const In<Code, 2>& codes,
   check((messages.shape(0) == steps && messages.shape(1) == rank) || messages.shape(0) == 0, "a message per step");
   check((last.shape(0) == count && last.shape(1) == rank) || last.shape(0) == 0, "a message per sequence");
   const auto wanted = [](const auto& array) { return array.shape(0) ? array.data() : nullptr; };
-  const WalkResults results{found.data(), wanted(each), wanted(messages), wanted(last)};
+  const ScoreResults results{found.data(), wanted(each), wanted(messages), wanted(last)};
   Space space(operators, 2, false);
   nb::gil_scoped_release release;
-  operator_steps_loops().walk(operators.operators(), operators.floor(), sequences.sequences(), begins.data(),
-                              nullptr, space.space(), results);
+  operator_steps_loops().score(operators.operators(), operators.floor(), sequences.sequences(), begins.data(),
+                               nullptr, space.space(), results);
 }
 
 template <class Code>
@@ -210,8 +210,8 @@ void sample_sequences(const CheckedOperators& operators, const Out<Code, 2>& cod
   check(uniform.shape(0) == codes.shape(0) && uniform.shape(1) == codes.shape(1), "a random number per cell");
   Space space(operators, 2, false);
   nb::gil_scoped_release release;
-  operator_steps_loops().walk(operators.operators(), operators.floor(), sequences.sequences(), nullptr,
-                              uniform.data(), space.space(), {});
+  operator_steps_loops().score(operators.operators(), operators.floor(), sequences.sequences(), nullptr,
+                               uniform.data(), space.space(), {});
 }
 
 template <class Code>
@@ -243,7 +243,8 @@ void bind_codes(nb::module_& m) {
   using Starts = In<int64_t>;
   using Numbers = Out<double, 2>;
   bind<In<Code, 2>, Starts, In<bool>, Numbers, Out<double>, Numbers, Numbers>(
-      m, "walk_sequences", walk_sequences<Code>, "codes", "starts", "begins", "found", "each", "messages", "last");
+      m, "score_sequences", score_sequences<Code>, "codes", "starts", "begins", "found", "each", "messages",
+      "last");
   bind<Out<Code, 2>, Starts, In<double, 2>>(m, "sample_sequences", sample_sequences<Code>, "codes", "starts",
                                             "uniform");
   bind<In<Code, 2>, Starts, Numbers>(m, "smooth_sequences", smooth_sequences<Code>, "codes", "starts", "found");

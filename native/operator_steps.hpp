@@ -39,8 +39,8 @@ struct CellEffect {
   double own, missing, clipped, refused;
 };
 
-// What of a walk is wanted; null where it is not.
-struct WalkResults {
+// What of the scores is wanted; null where it is not.
+struct ScoreResults {
   double* found;     // (3, sequences): log probability, sum of clipped, sum of refused
   double* each;      // (steps,): log probability of each step given those before it
   double* messages;  // (steps, first rank): the message before each step
@@ -51,15 +51,15 @@ struct WalkResults {
 struct StepSpace {
   double* table;
   std::int64_t line;
-  double *seen, *behind;  // (cells of the longest sequence + 1, line); a walk takes two lines of `seen`
+  double *seen, *behind;  // (cells of the longest sequence + 1, line); scoring takes two lines of `seen`
   CellEffect* effects;    // (cells of the longest sequence,)
 };
 
 struct OperatorStepsLoops {
   // Scores; with uniform numbers, states are sampled into cells that can be several. Where a sequence does not
   // begin with its first step, nothing is known of those before; without `begins`, all do.
-  void (*walk)(const StepOperators& steps, const Floor& floor, const StepSequences& sequences, const bool* begins,
-               const double* uniform, const StepSpace& space, const WalkResults& results);
+  void (*score)(const StepOperators& steps, const Floor& floor, const StepSequences& sequences, const bool* begins,
+                const double* uniform, const StepSpace& space, const ScoreResults& results);
   // Distributions of cells that can be several, given all of their sequence, a line each of `width` in `found`;
   // with uniform numbers, states are sampled into them instead, all cells of a sequence together.
   void (*smooth)(const StepOperators& steps, const Floor& floor, const StepSequences& sequences,

@@ -210,8 +210,8 @@ struct Channel {
   }
 };
 
-void walk(const StepOperators& steps, const Floor& floor, const StepSequences& sequences, const bool* begins,
-          const double* uniform, const StepSpace& space, const WalkResults& results) {
+void score(const StepOperators& steps, const Floor& floor, const StepSequences& sequences, const bool* begins,
+           const double* uniform, const StepSpace& space, const ScoreResults& results) {
   const CodeTable& codes = sequences.codes;
   const Index rank = steps.ranks[0];
   double *message = space.seen, *behind = space.seen + space.line;
@@ -342,7 +342,7 @@ void smooth(const StepOperators& steps, const Floor& floor, const StepSequences&
 }  // namespace
 }  // namespace LOOPS
 
-const OperatorStepsLoops EIGENTREE_JOIN(operator_steps_loops_, EIGENTREE_INSTRUCTIONS) = {LOOPS::walk,
+const OperatorStepsLoops EIGENTREE_JOIN(operator_steps_loops_, EIGENTREE_INSTRUCTIONS) = {LOOPS::score,
                                                                                           LOOPS::smooth};
 
 }  // namespace eigentree

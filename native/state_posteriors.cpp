@@ -130,28 +130,28 @@ void decode_steps(In<Symbol> symbols, In<std::int64_t> starts, In<double, 2> emi
 }
 
 void sample_steps(In<std::int64_t> starts, In<double> links, std::int64_t states_count, std::int64_t order,
-                  In<double> chances, Out<std::int64_t> states) {
-  const Known given(links, states_count, order, starts, chances.shape(0));
+                  In<double> uniform, Out<std::int64_t> states) {
+  const Known given(links, states_count, order, starts, uniform.shape(0));
   check_states(given, states);
   nb::gil_scoped_release release;
   StatePass pass = given.pass();
-  pass.chances = chances.data();
+  pass.uniform = uniform.data();
   pass.states = states.data();
   state_posteriors_loops().sample(pass);
 }
 
 template <class Symbol>
 void sample_given_steps(In<Symbol> symbols, In<std::int64_t> starts, In<double, 2> emissions, In<double> links,
-                        std::int64_t order, In<double> chances, Out<std::int64_t> states) {
+                        std::int64_t order, In<double> uniform, Out<std::int64_t> states) {
   Known given = known(symbols, starts, emissions, links, order);
   check_states(given, states);
-  check(chances.shape(0) == symbols.shape(0), "one chance per step");
+  check(uniform.shape(0) == symbols.shape(0), "one uniform number per step");
   nb::gil_scoped_release release;
   given.turned = turned_links(given.chain);
   const Space<double> messages(given.message_numbers);
   StatePass pass = given.pass();
   pass.messages = messages;
-  pass.chances = chances.data();
+  pass.uniform = uniform.data();
   pass.states = states.data();
   state_posteriors_loops().sample_given(pass);
 }
@@ -165,7 +165,7 @@ void bind_for(nb::module_& m) {
   m.def("decode_steps", decode_steps<Symbol>, given("symbols"), given("starts"), given("emissions"), given("links"),
         nb::arg("order"), given("states"), given("log_prob"));
   m.def("sample_given_steps", sample_given_steps<Symbol>, given("symbols"), given("starts"), given("emissions"),
-        given("links"), nb::arg("order"), given("chances"), given("states"));
+        given("links"), nb::arg("order"), given("uniform"), given("states"));
 }
 
 }  // namespace
@@ -175,7 +175,7 @@ void bind_state_posteriors(nb::module_& m) {
   bind_for<std::uint16_t>(m);
   bind_for<std::uint32_t>(m);
   m.def("sample_steps", sample_steps, given("starts"), given("links"), nb::arg("states_count"), nb::arg("order"),
-        given("chances"), given("states"));
+        given("uniform"), given("states"));
 }
 
 }  // namespace eigentree

@@ -15,7 +15,7 @@ struct StatePass {
   const std::int64_t* starts;
   std::int64_t count;
   const double* emissions;  // (symbols, states), or their logarithms, to decode
-  const double* chances;    // of each step, from 0 to 1, to sample
+  const double* uniform;    // of each step, from 0 to 1, to sample
 
   // Work space.
   double* messages;     // (steps of the longest, widest)

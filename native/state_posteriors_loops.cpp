@@ -113,7 +113,7 @@ class Sequence {
     for (Index t = 0; t < count; ++t) {
       const Link link = link_at(t);
       const double* line = pass.chain.links + link.offset + place * states();
-      double left = pass.chances[begin + t];
+      double left = pass.uniform[begin + t];
       Index chosen = 0;  // the last that is possible, where rounding leaves a little
       for (Index j = 0; j < states() && left >= 0.0; ++j)
         if (line[j] > 0.0) {
@@ -130,7 +130,7 @@ class Sequence {
     if (count == 0) return;
     if (!forward()) return fill_states(-1);
     Index place = -1;
-    double left = pass.chances[begin + count - 1];
+    double left = pass.uniform[begin + count - 1];
     for (Index z = 0; z < size_at(count - 1) && left >= 0.0; ++z)
       if (message(count - 1)[z] > 0.0) {
         left -= message(count - 1)[z];
@@ -147,7 +147,7 @@ class Sequence {
       const double* before = message(t - 1) + kept;
       double total = 0.0;
       for (Index d = 0; d < link.dropped; ++d) total += before[d * link.rest] * column[d];
-      left = pass.chances[begin + t - 1] * total;
+      left = pass.uniform[begin + t - 1] * total;
       place = kept;
       for (Index d = 0; d < link.dropped && left >= 0.0; ++d) {
         const double chance = before[d * link.rest] * column[d];

@@ -1,7 +1,7 @@
 """The methods that are compared: how each is fitted, and what is timed.
 
 What is timed is one call of `Method.fit`, from rows to a model that can score rows. Not timed: importing,
-compiling, and what depends on the graph alone and is kept on it: the plan of views, and mostly EM's set-up too (a
+and what depends on the graph alone and is kept on it: the plan of views, and mostly EM's set-up too (a
 few milliseconds). Just before, `warm_up` sees to that: it fits a few rows in the same process.
 """
 
@@ -233,7 +233,7 @@ def timed(fit: Callable[[], Fitted]) -> Training[Fitted]:
 
 
 def warm_up(method: Method, problem: Problem, rows: int = WARM_UP_ROWS) -> None:
-    """Fit and score a few rows, which leaves code compiled and the structure planned.
+    """Fit and score a few rows, which leaves everything imported and the structure planned.
 
     A graph keeps its own plan, so this goes before each training that is timed.
     """

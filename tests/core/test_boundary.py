@@ -7,6 +7,9 @@
 from __future__ import annotations
 
 import importlib.util
+import shutil
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
@@ -15,7 +18,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+import eigentree
 from eigentree.core import _native
+from tools.core_build import environment_of
 
 FOLDER = Path(__file__).parent / "boundary_examples"
 PHASES = sorted(path.stem for path in FOLDER.glob("[a-z]*.py"))
@@ -123,3 +128,15 @@ def test_every_function_of_the_core_has_an_example() -> None:
     about = {"instructions", "all_instructions", "use_instructions"}
     functions = {name for name in dir(_native) if callable(getattr(_native, name)) and not name.startswith("_")}
     assert functions - about <= names
+
+
+def test_a_package_without_its_core_says_how_to_build_it(tmp_path: Path) -> None:
+    shutil.copytree(
+        Path(eigentree.__file__).parent,
+        tmp_path / "eigentree",
+        ignore=lambda _, names: [name for name in names if name.startswith("_native.") or name == "__pycache__"],
+    )
+    command = [sys.executable, "-c", "import eigentree; eigentree.HMM"]
+    done = subprocess.run(command, env=environment_of(tmp_path), capture_output=True, text=True, check=False)
+    assert "eigentree's compiled core is not here" in done.stderr.splitlines()[-1]
+    assert "pip install ." in done.stderr

@@ -16,8 +16,8 @@ from eigentree.core.sequences.operator_steps import (
     StepOperators,
     sample_sequences,
     sample_unknown,
+    score_sequences,
     smooth_sequences,
-    walk_sequences,
 )
 from eigentree.core.trees.chain_rule import Floor
 from eigentree.inference.operators.normalised_scoring import floor_of
@@ -55,14 +55,14 @@ def test_sequences_have_the_product_of_their_cells(
 ) -> None:
     steps, floor, codes, starts = problem(shape, shape, share, dtype)
     begins = np.arange(len(starts) - 1) != 3
-    found, each, messages, last = walk_sequences(steps, floor, codes, starts, begins, True, True, True)
+    found, each, messages, last = score_sequences(steps, floor, codes, starts, begins, True, True, True)
     for i, (first, stop) in enumerate(pairwise(starts)):
         expected = mirror.walk(steps, floor, codes[:, first:stop], bool(begins[i]))
         assert_allclose(found[:, i], expected[0], rtol=1e-10, atol=1e-10)
         assert_allclose(each[first:stop], expected[1], rtol=1e-10, atol=1e-10)
         assert_allclose(messages[first:stop], expected[2], rtol=1e-10, atol=1e-10)
         assert_allclose(last[i], expected[3], rtol=1e-10, atol=1e-10)
-    alone = walk_sequences(steps, floor, codes, starts, begins)
+    alone = score_sequences(steps, floor, codes, starts, begins)
     assert_array_equal(alone[0], found)
     assert [part.shape for part in alone[1:]] == [(0,), (0, len(steps.start)), (0, len(steps.start))]
 
@@ -70,7 +70,8 @@ def test_sequences_have_the_product_of_their_cells(
 def test_cells_are_clipped_and_refused_where_sequences_are_tested() -> None:
     """Else the law above would not cover them."""
     found = sum(
-        walk_sequences(*problem(shape, shape, 0.0), np.ones(5, bool))[0].sum(axis=1) for shape in range(len(SHAPES))
+        score_sequences(*problem(shape, shape, 0.0), np.ones(5, bool))[0].sum(axis=1)
+        for shape in range(len(SHAPES))
     )
     assert (found[1:] > 0).all()
 
@@ -80,7 +81,7 @@ def test_all_sequences_of_a_length_have_the_probability_one() -> None:
     every = np.array(np.meshgrid(*[range(4), range(2)] * 3, indexing="ij")).reshape(6, -1)
     codes = np.ascontiguousarray(every.reshape(3, 2, -1).transpose(1, 2, 0).reshape(2, -1), np.uint8)
     starts = np.arange(0, codes.shape[1] + 1, 3)
-    log_prob = walk_sequences(steps, floor, codes, starts, np.ones(len(starts) - 1, bool))[0][0]
+    log_prob = score_sequences(steps, floor, codes, starts, np.ones(len(starts) - 1, bool))[0][0]
     assert_allclose(np.exp(log_prob).sum(), 1.0)
 
 
@@ -133,10 +134,10 @@ def test_no_sequence_depends_on_those_beside_it(instructions: str) -> None:
     random = np.random.default_rng(5)
     codes = random.integers(0, 3, (2, 2_000)).astype(np.uint8)
     starts = np.array([0, *np.cumsum(random.integers(0, 70, 40))])
-    whole, each, _, _ = walk_sequences(steps, floor, codes, starts, np.ones(40, bool), each=True)
+    whole, each, _, _ = score_sequences(steps, floor, codes, starts, np.ones(40, bool), each=True)
     for i, (first, stop) in enumerate(pairwise(starts)):
         own = np.ascontiguousarray(codes[:, first:stop])
-        alone = walk_sequences(steps, floor, own, np.array([0, stop - first]), np.ones(1, bool), each=True)
+        alone = score_sequences(steps, floor, own, np.array([0, stop - first]), np.ones(1, bool), each=True)
         assert_array_equal(alone[0][:, 0], whole[:, i])
         assert_array_equal(alone[1], each[first:stop])
 
@@ -144,14 +145,14 @@ def test_no_sequence_depends_on_those_beside_it(instructions: str) -> None:
 def test_long_sequences_have_a_logarithm_and_impossible_ones_that_of_zero() -> None:
     steps, floor, _, _ = problem(3, 1)
     codes = np.random.default_rng(0).integers(0, 9, (1, 3_000)).astype(np.uint8)
-    found, each, _, _ = walk_sequences(steps, floor, codes, np.array([0, 3_000]), np.ones(1, bool), each=True)
+    found, each, _, _ = score_sequences(steps, floor, codes, np.array([0, 3_000]), np.ones(1, bool), each=True)
     assert found[0, 0] < -800
     assert_allclose(found[0, 0], each.sum())
     nothing = floor._replace(share=0.0, marginals=np.where(np.arange(9) == 2, 0.0, floor.marginals))
     heads = steps.heads.copy()
     heads.reshape(-1, 9)[:, 2] = 0.0
     codes[0, 1] = 2
-    found = walk_sequences(steps._replace(heads=heads), nothing, codes, np.array([0, 4]), np.ones(1, bool))[0]
+    found = score_sequences(steps._replace(heads=heads), nothing, codes, np.array([0, 4]), np.ones(1, bool))[0]
     assert found[0, 0] == -math.inf
 
 
@@ -160,7 +161,7 @@ def test_operators_that_are_no_numbers_leave_the_marginals(value: float) -> None
     steps, floor, codes, starts = problem(0, 1)
     codes %= 3
     steps.heads[0] = value
-    found = walk_sequences(steps, floor, codes, starts, np.ones(5, bool))[0]
+    found = score_sequences(steps, floor, codes, starts, np.ones(5, bool))[0]
     if value != -math.inf:
         expected = [np.log(floor.marginals[codes[0, a:b]]).sum() for a, b in pairwise(starts)]
         assert_allclose(found[0], expected)
@@ -196,7 +197,7 @@ def test_operators_that_lead_outside_their_arrays_are_refused(name: str, index: 
     array = getattr(steps, name)
     array[index] = value
     with pytest.raises(ValueError, match=why):
-        walk_sequences(steps, floor, codes, starts, np.ones(5, bool))
+        score_sequences(steps, floor, codes, starts, np.ones(5, bool))
 
 
 def test_codes_starts_and_results_are_checked() -> None:
@@ -205,7 +206,7 @@ def test_codes_starts_and_results_are_checked() -> None:
     wrong = codes.copy()
     wrong[0, 3] = 6
     with pytest.raises(ValueError, match="a code is beyond those of its column"):
-        walk_sequences(steps, floor, wrong, starts, begins)
+        score_sequences(steps, floor, wrong, starts, begins)
     for bad, why in (
         ([0, 9, 8], "in order"),
         ([0, 24], "among the steps"),
@@ -215,15 +216,15 @@ def test_codes_starts_and_results_are_checked() -> None:
         with pytest.raises(ValueError, match=why):
             _native.sample_unknown(*steps, *floor, codes, np.array(bad, np.int64), np.zeros(codes.shape))
     with pytest.raises(ValueError, match="whether each sequence begins"):
-        walk_sequences(steps, floor, codes, starts, begins[:-1])
+        score_sequences(steps, floor, codes, starts, begins[:-1])
     with pytest.raises(ValueError, match="a line per cell that is not known"):
         smooth_sequences(steps, floor, codes, starts, 3)
     with pytest.raises(ValueError, match="a random number per cell"):
         sample_sequences(steps, floor, codes, starts, np.zeros((2, 5)))
     with pytest.raises(ValueError, match="bounds of every feature"):
-        walk_sequences(steps._replace(low=steps.low[:, :-1].copy()), floor, codes, starts, begins)
+        score_sequences(steps._replace(low=steps.low[:, :-1].copy()), floor, codes, starts, begins)
     with pytest.raises(ValueError, match="marginals of a column"):
-        walk_sequences(steps, floor._replace(marginals=floor.marginals[:-1]), codes, starts, begins)
+        score_sequences(steps, floor._replace(marginals=floor.marginals[:-1]), codes, starts, begins)
 
 
 def test_codes_are_large_enough_for_the_patterns_that_are_sampled() -> None:

@@ -70,16 +70,16 @@ def test_of_equally_probable_states_the_first_is_decoded() -> None:
 
 
 def test_sampled_states(problem: SequenceProblem) -> None:
-    chances = np.random.default_rng(1).random(len(problem.symbols))
-    known = [mirror.sampled(problem.links, own) for own in np.split(chances, problem.starts[1:-1])]
-    assert_array_equal(sample_steps(problem.starts, problem.links, chances), np.concatenate(known))
+    uniform = np.random.default_rng(1).random(len(problem.symbols))
+    known = [mirror.sampled(problem.links, own) for own in np.split(uniform, problem.starts[1:-1])]
+    assert_array_equal(sample_steps(problem.starts, problem.links, uniform), np.concatenate(known))
 
 
 def test_sampled_states_given_symbols(problem: SequenceProblem) -> None:
-    chances = np.random.default_rng(2).random(len(problem.symbols))
-    pairs = zip(problem.sequences, np.split(chances, problem.starts[1:-1]), strict=True)
+    uniform = np.random.default_rng(2).random(len(problem.symbols))
+    pairs = zip(problem.sequences, np.split(uniform, problem.starts[1:-1]), strict=True)
     known = [mirror.sampled_given(each, *problem[2:], own) for each, own in pairs]
-    assert_array_equal(sample_given_steps(*problem, chances), np.concatenate(known))
+    assert_array_equal(sample_given_steps(*problem, uniform), np.concatenate(known))
 
 
 def test_chances_that_rounding_leaves_take_the_last_possible_state() -> None:

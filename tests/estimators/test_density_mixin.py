@@ -249,7 +249,7 @@ def test_unscaled_tables_add_up_to_one(structure: et.LatentGraph, strength: obje
         assert_allclose(model.joint(names).sum(), 1.0, rtol=1e-9)
     values = model.model_.fit.values(model.shrinkage_)
     assert_allclose(values[0], model.operators_.nodes[0].values.flat[0])
-    assert_allclose(model.model_.fit.walker.total(values), 1.0)
+    assert_allclose(model.model_.fit.chain_rule.total(values), 1.0)
 
 
 def test_moments_with_negative_cells_are_refused() -> None:

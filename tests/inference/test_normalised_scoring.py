@@ -112,13 +112,13 @@ def test_exact_moments_give_the_true_probability(graph: et.LatentGraph, seed: in
 def chain_rule(model: et.SpectralJunctionTree, row: np.ndarray) -> float:
     """The probability of a row by the formula, each signed table contracted by itself, cells weighted as given."""
     spectral = model.model_
-    walker = spectral.fit.walker
+    chain_rule = spectral.fit.chain_rule
     operators = spectral.fit.operators(spectral.shrinkage)
     # Cells before are mixtures of what the model and what the marginal says: enumerate which of both was true.
     cases = {(): 1.0}
     total = 1.0
     states = spectral.columns.states
-    for column in walker.order:
+    for column in chain_rule.order:
         if row[column] < 0:
             continue
         table = np.zeros(states[column])
@@ -223,7 +223,9 @@ def test_draws_given_cells_follow_the_conditional(recipe: dict) -> None:
     given = {"x0": 0, "x2": 1}
     rows = model.sample(20_000, seed=0, given=given)
     assert (rows[:, [0, 2]] == [0, 1]).all()
-    first = next(name for name in (graph.observed[c] for c in model.model_.fit.walker.order) if name not in given)
+    first = next(
+        name for name in (graph.observed[c] for c in model.model_.fit.chain_rule.order) if name not in given
+    )
     share = np.bincount(rows[:, graph.column(first)], minlength=2) / len(rows)
     assert_allclose(share, model.conditional([first], given=given), atol=0.02)
     with_missing = np.full((20_000, 6), -1)
@@ -312,7 +314,7 @@ def test_a_chain_of_thousands_neither_underflows_nor_takes_lines_for_each_step()
     assert network.log_prob(rows).max() < -750, "the smallest double is exp(-745)"
     model = et.SpectralJunctionTree(graph).fit_moments(network)
     assert_allclose(model.score_samples(rows), network.log_prob(rows), rtol=1e-6)
-    steps = model.model_.fit.walker.plan.steps
+    steps = model.model_.fit.chain_rule.plan.steps
     assert steps[:, 6].max() < 40
 
 

@@ -74,7 +74,7 @@ def test_a_fit_does_not_depend_on_how_tables_are_kept() -> None:
     found = learn(plan, [CountedTables(sparse, 1.0)], "variance", dense_cells=100)[0]
     floor = floor_of(0.01, counted_marginals(dense, 1.0))
     for shrinkage in (0.4, 1.0, 5.0):
-        scores = [fit.walker.log_prob(fit.values(shrinkage), floor, codes).log_prob for fit in (found, whole)]
+        scores = [fit.chain_rule.log_prob(fit.values(shrinkage), floor, codes).log_prob for fit in (found, whole)]
         assert_allclose(*scores, rtol=1e-5)
 
 

@@ -98,6 +98,8 @@ def expected_counts(
 ) -> tuple[float, int]: ...
 
 # forward_backward
+LANES: int
+
 def sequence_log_prob(
     symbols: NDArray[np.unsignedinteger],
     starts: NDArray[np.int64],
@@ -154,7 +156,7 @@ def sample_given_steps(
     emissions: NDArray[np.float64],
     links: NDArray[np.float64],
     order: int,
-    chances: NDArray[np.float64],
+    uniform: NDArray[np.float64],
     states: NDArray[np.int64],
 ) -> None: ...
 def sample_steps(
@@ -162,11 +164,13 @@ def sample_steps(
     links: NDArray[np.float64],
     states_count: int,
     order: int,
-    chances: NDArray[np.float64],
+    uniform: NDArray[np.float64],
     states: NDArray[np.int64],
 ) -> None: ...
 
 # message_passing
+MOST_CHILDREN: int
+
 class OperatorTree:
     def __init__(
         self,
@@ -249,7 +253,7 @@ def chain_rule_sample(
 ) -> None: ...
 
 # operator_steps
-def walk_sequences(
+def score_sequences(
     values: NDArray[np.float64],
     heads: NDArray[np.float64],
     first_value: NDArray[np.int64],

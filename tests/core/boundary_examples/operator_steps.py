@@ -16,7 +16,7 @@ def examples(random: np.random.Generator) -> Iterator[tuple[Callable[..., object
     states, ranks = (4, 2), (3, 2)
     for dtype in (np.uint8, np.uint16, np.uint32):
         for function in (
-            _native.walk_sequences,
+            _native.score_sequences,
             _native.sample_sequences,
             _native.smooth_sequences,
             _native.sample_unknown,
@@ -26,7 +26,7 @@ def examples(random: np.random.Generator) -> Iterator[tuple[Callable[..., object
             codes = np.array([random.integers(0, count + 2, 9) for count in states], dtype)
             starts = np.array([0, 4, 4, 9])
             more: tuple[object, ...] = (random.random(codes.shape),)
-            if function is _native.walk_sequences:
+            if function is _native.score_sequences:
                 found, messages, last = np.empty((3, 3)), np.empty((9, 3)), np.empty((3, 3))
                 more = (np.array([True, False, True]), found, np.empty(9), messages, last)
             elif function is _native.smooth_sequences:

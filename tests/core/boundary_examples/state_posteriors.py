@@ -18,13 +18,13 @@ def examples(random: np.random.Generator) -> Iterator[tuple[Callable[..., object
         for name in ("filter_steps", "smooth_steps", "decode_steps", "sample_given_steps", "sample_steps"):
             one = SequenceProblem.of(random, lengths, states, order, dtype=dtype)
             flat, steps = flat_links(one.links), sum(lengths)
-            proba, found, chances = np.empty((steps, states)), np.empty(steps, np.int64), random.random(steps)
+            proba, found, uniform = np.empty((steps, states)), np.empty(steps, np.int64), random.random(steps)
             out = {
                 "filter_steps": (proba, np.empty((len(lengths), states**order))),
                 "smooth_steps": (proba,),
                 "decode_steps": (found, np.empty(len(lengths))),
-                "sample_given_steps": (chances, found),
-                "sample_steps": (chances, found),
+                "sample_given_steps": (uniform, found),
+                "sample_steps": (uniform, found),
             }[name]
             if name == "sample_steps":
                 yield _native.sample_steps, (one.starts, flat, states, order, *out)

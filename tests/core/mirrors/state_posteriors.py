@@ -50,27 +50,27 @@ def picked(weights: Floats, chance: float) -> int:
     return int(np.searchsorted(np.cumsum(weights), chance * weights.sum(), side="right"))
 
 
-def sampled(links: Sequence[Floats], chances: Floats) -> list[int]:
+def sampled(links: Sequence[Floats], uniform: Floats) -> list[int]:
     """Return states sampled one after the other."""
     states: list[int] = []
-    for t, chance in enumerate(chances):
+    for t, chance in enumerate(uniform):
         latest = tuple(states[max(0, t - len(links) + 1) :])
         states.append(picked(link_at(links, t)[latest], chance))
     return states
 
 
-def sampled_given(symbols: Any, emissions: Floats, links: Sequence[Floats], chances: Floats) -> Integers:
+def sampled_given(symbols: Any, emissions: Floats, links: Sequence[Floats], uniform: Floats) -> Integers:
     """Return states sampled given the symbols, the last ones first."""
     messages, log_prob = forward(symbols, emissions, links)
     if log_prob == -np.inf or len(symbols) == 0:
         return np.full(len(symbols), -1)
     states = np.zeros(len(symbols), np.int64)
-    place = np.unravel_index(picked(messages[-1].ravel(), chances[-1]), messages[-1].shape)
+    place = np.unravel_index(picked(messages[-1].ravel(), uniform[-1]), messages[-1].shape)
     for t in reversed(range(len(symbols))):
         states[t] = place[-1]
         if t >= len(links) - 1:
             # The state that the message of this step no longer has.
             joint = messages[t - 1][..., None] * link_at(links, t)
-            place = (picked(joint[(slice(None), *place)], chances[t - 1]), *place)
+            place = (picked(joint[(slice(None), *place)], uniform[t - 1]), *place)
         place = place[:-1]
     return states

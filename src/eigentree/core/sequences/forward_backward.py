@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["LANES", "expected_sequences", "flat_links", "log_prob_sequences", "split_links"]
 
-LANES = 8
+LANES = _native.LANES
 """Sequences that are computed together; they should be of about the same length."""
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from eigentree.arrays import Booleans, Codes, Floats, Integers
     from eigentree.core.trees.chain_rule import Floor
 
-__all__ = ["StepOperators", "sample_sequences", "sample_unknown", "smooth_sequences", "walk_sequences"]
+__all__ = ["StepOperators", "sample_sequences", "sample_unknown", "score_sequences", "smooth_sequences"]
 
 
 class StepOperators(NamedTuple):
@@ -66,7 +66,7 @@ class StepOperators(NamedTuple):
     patterns: Integers
 
 
-def walk_sequences(
+def score_sequences(
     steps: StepOperators,
     floor: Floor,
     codes: Codes,
@@ -105,7 +105,7 @@ def walk_sequences(
     log_probs = np.empty(codes.shape[1] if each else 0)
     before = np.empty((codes.shape[1] if messages else 0, rank))
     behind = np.empty((count if last else 0, rank))
-    _native.walk_sequences(*steps, *floor, codes, starts, begins, found, log_probs, before, behind)
+    _native.score_sequences(*steps, *floor, codes, starts, begins, found, log_probs, before, behind)
     return found, log_probs, before, behind
 
 

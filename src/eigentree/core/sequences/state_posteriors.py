@@ -48,17 +48,17 @@ def decode_steps(
     return states, log_prob
 
 
-def sample_steps(starts: Integers, links: Sequence[Floats], chances: Floats) -> Integers:
+def sample_steps(starts: Integers, links: Sequence[Floats], uniform: Floats) -> Integers:
     """Return the hidden states of sequences, sampled given a number from 0 to 1 for each step."""
-    states = np.empty(len(chances), np.int64)
-    _native.sample_steps(starts, flat_links(links), len(links[0]), len(links) - 1, chances, states)
+    states = np.empty(len(uniform), np.int64)
+    _native.sample_steps(starts, flat_links(links), len(links[0]), len(links) - 1, uniform, states)
     return states
 
 
 def sample_given_steps(
-    symbols: NDArray[Any], starts: Integers, emissions: Floats, links: Sequence[Floats], chances: Floats
+    symbols: NDArray[Any], starts: Integers, emissions: Floats, links: Sequence[Floats], uniform: Floats
 ) -> Integers:
     """Return the hidden states of sequences, sampled given their symbols and a number from 0 to 1 for each step."""
     states = np.empty(len(symbols), np.int64)
-    _native.sample_given_steps(symbols, starts, emissions, flat_links(links), len(links) - 1, chances, states)
+    _native.sample_given_steps(symbols, starts, emissions, flat_links(links), len(links) - 1, uniform, states)
     return states

@@ -14,8 +14,8 @@ probabilities, and the same rows pass through them at every iteration, which all
 - What rows have in common below an edge is passed once: the part of the tree below is a section with rows of its
   own, one of each that differs there. Its messages up are a table, which one more leaf above it reads.
 
-So a whole E-step takes about as long as the way up alone of `message_passing`, and a fourth to a tenth of its way
-up and down for a single column (HMMs of order 2 and 3 with 40 steps, a mixture of 12 columns).
+So a whole E-step takes about as long as the way up alone of `message_passing`, and half as long as its way up and
+down for a single column (HMMs of order 2 and 3 with 40 steps, a mixture of 12 columns).
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def expected(
         Expected counts for a leaf, and for an inner node what becomes so when multiplied by its values. Without
         room for them nothing is counted, and there is no pass down.
     block : int, optional
-        How many rows pass at a time; as many as the cache holds the messages of, if 0. The likelihood does not
-        depend on it, and counts do by rounding only.
+        How many rows pass at a time; as many as the cache holds the messages of, if 0. Counts depend on it by
+        rounding, and so does the log-likelihood where there are fewer blocks than stretches of rows for threads.
     """
     return _native.expected_counts(*tree, sections, values, codes, weights, sums, threads, block)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["MOST_CHILDREN", "OperatorTree"]
 
-MOST_CHILDREN = 3
+MOST_CHILDREN = _native.MOST_CHILDREN
 """Children that an operator may have."""
 
 

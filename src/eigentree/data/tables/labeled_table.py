@@ -1,7 +1,7 @@
 """Tables for people: numbers whose axes are variables and whose places are states, by name.
 
-`engine.tensor.LabeledTensor` is the paper's algebra: its modes may repeat a variable, it is multiplied and
-inverted, and it knows no states. This is what users get at the end: each variable once, each state with its
+`LabeledTensor` of `inference.tensors` is the paper's algebra: its modes may repeat a variable, it is multiplied
+and inverted, and it knows no states. This is what users get at the end: each variable once, each state with its
 label, and ways to look at it.
 """
 

@@ -4,9 +4,9 @@ This is the E-step of EM. An `Expectation` is made for a graph, for the columns 
 for about so many rows. It turns parameters into the values of its nodes (`values`), passes rows through them
 (`core.trees.estep`), and turns what was summed up into counts.
 
-It has a tree and a pass of its own because it needs less than what answers questions, and is asked again and again
-for the same rows: probabilities have no sign, observed variables need not be joined into cliques, and a sum over
-all rows is wanted, not an answer per row. `core.trees.estep` says what that gains.
+It has a tree and a pass of its own because it needs less than queries do, and passes the same rows again and again:
+probabilities have no sign, observed variables need not be joined into cliques, and a sum over all rows is wanted,
+not a result per row. `core.trees.estep` says what that gains.
 """
 
 from __future__ import annotations
@@ -176,7 +176,7 @@ class Expectation:
         return self._expected(filled, found, rows.line_weights)
 
     def log_likelihood(self, parameters: Floats, rows: CodedRows, threads: int = 1, single: bool = False) -> float:
-        """Return the log-likelihood of the rows, bit-identical to that of a call, in a third of the time."""
+        """Return the log-likelihood of the rows, bit-identical to that of a call, in half the time."""
         filled = self._values.filled(parameters)
         return _whole(self._found(filled.scaled, rows, threads, False, single), filled, rows.line_weights)
 
@@ -188,9 +188,9 @@ class Expectation:
         line_weights: Floats,
         threads: int = 1,
     ) -> ExpectedCounts:
-        """Return what all rows say, which are read one stretch after another and never all at once.
+        """Return the expected counts of all rows, which are read one stretch after another and never all at once.
 
-        Threads share the stretches. What each says is added in their order, so that no bit depends on threads.
+        Threads share the stretches. Their counts are added in their order, so that no bit depends on threads.
         `read` gives the codes and weights of a stretch by its number, and the number of its first row;
         `line_weights` are those of all rows.
         """

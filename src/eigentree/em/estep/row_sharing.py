@@ -124,7 +124,7 @@ class Sectioning:
                 for i, node in zip(section.numbers, section.nodes, strict=True)
                 if isinstance(node, Leaf)
             ]
-            # One type for nearly all data, so that the loops compile once.
+            # That of the given codes, or a larger one where rows of a section below need it.
             most = max((int(line.max()) for line in leaves), default=0)
             kind = np.result_type(codes.dtype, np.min_scalar_type(most))
             found.append(SectionRows(np.array(leaves, kind).reshape(len(leaves), len(own)), own))

@@ -156,7 +156,6 @@ class _LeafFile:
     def _stretch(self, number: int) -> tuple[Codes, Floats, int]:
         first, leaves, code_type = number * STRETCH, self._expectation.leaf_count, self._expectation.code_type
         count = min(STRETCH, self._rows - first)
-        # Arrays that can be written to, as all others: for any that cannot, the loops would be compiled again.
         codes: Codes = np.empty((leaves, count), code_type)
         weights = np.empty(count) if self._ones is None else self._ones[:count]
         held = [codes, weights] if self._ones is None else [codes]

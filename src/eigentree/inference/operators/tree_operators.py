@@ -1,7 +1,7 @@
 """Trees of operators (sections 4.2 and 5), and the messages that queries pass through them.
 
 An operator is the tensor of one node: the paper's P(C_i) of Eq. 10 for the exact model, and its observable
-form of Eq. 22-24 for the spectral one. The engine does not care which: entries may be negative, bonds are just
+form of Eq. 22-24 for the spectral one. Message passing does not care which: entries may be negative, bonds are just
 sizes. Only non-zero entries are kept, so the duplicated modes of Eq. 10 cost no memory.
 
 Rows go through `eigentree.core.trees.message_passing`, compiled, a block of rows at a time, in doubles with one

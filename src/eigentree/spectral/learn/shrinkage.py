@@ -220,7 +220,7 @@ def choose(
 
 def _trial(fit: SpectralFit, codes: Codes, marginals: tuple[Floats, ...]) -> HeldOutScore:
     def score(shrinkage: float, floor: float) -> Floats:
-        log_prob = fit.walker.log_prob(fit.values(shrinkage), floor_of(floor, marginals), codes).log_prob
+        log_prob = fit.chain_rule.log_prob(fit.values(shrinkage), floor_of(floor, marginals), codes).log_prob
         return np.asarray(np.maximum(log_prob, LEAST_LOG * codes.shape[1]))
 
     return score
@@ -296,7 +296,7 @@ def _class_fold(
         least = usual_floor(rests[label].rows) if floor is None else floor
         floors = floor_of(least, counted_marginals(rests[label], added))
         for k, kappa in enumerate(CLASS_GRID):
-            log_joint[k, label] = fit.walker.log_prob(fit.values(kappa), floors, codes).log_prob
+            log_joint[k, label] = fit.chain_rule.log_prob(fit.values(kappa), floors, codes).log_prob
     rows = np.array([rest.rows for rest in rests])
     log_joint += np.log(rows / rows.sum())[:, None]
     own = np.repeat(np.arange(len(held)), [len(fold[0]) for fold in held])

@@ -153,15 +153,15 @@ class SpectralFit:
         return TreeOperators(tuple(nodes), Columns.of(graph).states)
 
     @property
-    def walker(self) -> ChainRule:
+    def chain_rule(self) -> ChainRule:
         """What scores rows with the operators, normalised."""
-        return self.plan.derived(_walker)
+        return self.plan.derived(_chain_rule)
 
     def values(self, shrinkage: float) -> Floats:
         """Return the values of all operators at some shrinkage, as normalised scoring takes them."""
         values, places, squares, damping = self._unshrunk
         values = values * _factors(squares, damping, shrinkage)[places]
-        total = 1.0 if self.sums_to_one else self.walker.total(values)
+        total = 1.0 if self.sums_to_one else self.chain_rule.total(values)
         values[: self.cores[0].size] /= total if total > 0 else 1.0
         return values
 
@@ -185,7 +185,7 @@ class SpectralFit:
         return np.concatenate(values), np.concatenate(places), squares, damping
 
 
-def _walker(plan: ViewPlan) -> ChainRule:
+def _chain_rule(plan: ViewPlan) -> ChainRule:
     """Return the order of normalised scoring through the nodes of a plan."""
     graph = plan.graph
     columns = [graph.column(node.observed) if node.observed is not None else -1 for node in plan.nodes]
@@ -306,7 +306,7 @@ class SpectralModel(Model):
 
     def scored(self, codes: Codes) -> ChainRuleScores:
         """Return the log probability of rows of codes, and what was clipped on the way."""
-        return self.fit.walker.log_prob(*self._known, codes)
+        return self.fit.chain_rule.log_prob(*self._known, codes)
 
     def distributions(self, codes: Codes, columns: Sequence[int]) -> list[tuple[Floats, Booleans]]:
         """Return each wanted column's distribution in each row, given its other cells, and where it is lost."""
@@ -341,10 +341,10 @@ class SpectralModel(Model):
     def _fill_draws(self, codes: Codes, random: np.random.Generator) -> int:
         """Sample each missing cell given those known and sampled before; return for how many that was undefined."""
         if (codes == np.asarray(self.columns.states)).all():
-            self.fit.walker.log_prob(*self._known, codes, random)
+            self.fit.chain_rule.log_prob(*self._known, codes, random)
             return 0
         undefined = 0
-        for column in self.fit.walker.order:
+        for column in self.fit.chain_rule.order:
             lacking = np.flatnonzero(codes[:, column] == self.columns.states[column])
             if len(lacking):
                 ((table, lost),) = self.distributions(np.asfortranarray(codes[lacking]), [column])

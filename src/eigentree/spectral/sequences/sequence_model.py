@@ -11,8 +11,8 @@ import numpy as np
 from eigentree.core.sequences.operator_steps import (
     sample_sequences,
     sample_unknown,
+    score_sequences,
     smooth_sequences,
-    walk_sequences,
 )
 from eigentree.core.trees.chain_rule import CLIPPED
 from eigentree.counting.holdout_sample import held_share
@@ -93,7 +93,7 @@ class SpectralSequenceModel:
         each, messages, last : bool
             Whether the probability of each step, the message before each, and that behind the last are wanted.
         """
-        (log_prob, clipped, refused), *of_steps = walk_sequences(
+        (log_prob, clipped, refused), *of_steps = score_sequences(
             self.operators,
             self._floor,
             np.ascontiguousarray(codes.T),
