@@ -54,7 +54,8 @@ class Passes {
         longest = larger(longest, group[lane].length);
         steps += group[lane].length;
       }
-      if (longest >= shortest_cut && steps < most_beside_cut * longest) {
+      // The first piece, of as many steps as the order, has to fit into a block too.
+      if (longest >= shortest_cut && steps < most_beside_cut * longest && pass.chain.order <= pass.block) {
         whole = larger<Index>(shortest_cut, pass.chain.order + 1);
         for (Index lane = 0; lane < size; ++lane)
           if (group[lane].length >= whole) pass_in_pieces(group[lane], counted);
