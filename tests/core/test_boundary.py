@@ -162,13 +162,7 @@ def test_numbers_that_are_not_aligned_are_refused() -> None:
     with pytest.raises(TypeError):
         _native.hash_rows(np.zeros((1, 9), np.uint8), unaligned(np.zeros(9, np.uint64)))
     with pytest.raises(TypeError):
-        _native.encode_rows(
-            unaligned(np.zeros((9, 1), np.int64)),
-            0,
-            np.ones(1, np.int64),
-            np.empty((1, 9), np.uint8),
-            np.ones(1, bool),
-        )
+        _native.encode_column(unaligned(np.zeros(9, np.int64)), 1, np.empty(9, np.uint8))
 
 
 def test_any_byte_but_0_is_a_flag() -> None:
