@@ -176,7 +176,7 @@ class Passes {
         begins += pieces.steps;
         for (Index z = 0; z < widest(); ++z) pass.before[begun * widest() + z] = here[z];
       }
-      if (t == ends && counted) {
+      if (t == ends && ended > 0 && counted) {  // nothing is before the first piece, however long it is
         --ended;
         ends = order + (ended - 1) * pieces.steps - 1;
         for (Index z = 0; z < widest(); ++z) pass.after[ended * widest() + z] = ahead[z];

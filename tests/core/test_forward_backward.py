@@ -161,8 +161,8 @@ def test_an_impossible_long_sequence_counts_nothing() -> None:
 
 
 @pytest.mark.usefixtures("instructions")
-def test_an_order_beyond_a_block_is_not_cut_into_pieces() -> None:
-    steps, order = 5000, 3000
+@pytest.mark.parametrize(("steps", "order"), [(5000, 3000), (2048, 1500)], ids=["block", "piece"])
+def test_an_order_beyond_a_block_or_a_piece(steps: int, order: int) -> None:
     counts, symbols, log_prob = np.empty(order + 1), np.empty((1, 1)), np.empty(1)
     known = (np.zeros(steps, np.uint8), np.array([0, steps]), np.zeros(1, np.int64), np.ones(1))
     _native.sequence_counts(*known, np.ones((1, 1)), np.ones(order + 1), order, log_prob, counts, symbols)
