@@ -157,6 +157,7 @@ void chain_rule(const CheckedTree& checked, const std::vector<int64_t>& constant
   const int64_t columns = int64_t(codes.shape(0)), rows = int64_t(codes.shape(1));
   const CheckedSteps steps(checked, given_steps, columns, floor);
   check(found.shape(0) == 3 && found.shape(1) == codes.shape(1), "three numbers per row");
+  check_apart(found, codes, floor.first);
   for (const ChainRuleStep& step : steps.steps)
     if (step.column >= 0) check_codes(codes.data() + step.column * rows, rows, checked.states[step.node]);
 

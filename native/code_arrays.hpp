@@ -5,9 +5,9 @@
 namespace eigentree {
 
 template <int D>
-using InAny = nb::ndarray<nb::ro, nb::ndim<D>, nb::c_contig, nb::device::cpu>;
+using InAny = Aligned<nb::ndarray<nb::ro, nb::ndim<D>, nb::c_contig, nb::device::cpu>>;
 template <int D>
-using OutAny = nb::ndarray<nb::ndim<D>, nb::c_contig, nb::device::cpu>;
+using OutAny = Aligned<nb::ndarray<nb::ndim<D>, nb::c_contig, nb::device::cpu>>;
 
 // 0, 1 or 2 for codes of 8, 16 or 32 bits.
 template <class Array>

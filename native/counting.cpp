@@ -86,6 +86,7 @@ struct CodedRows {
         missing(from.shape(0), false) {
     check(groups.column_states.size() <= from.shape(0), "codes of all columns");
     check(missing_out.shape(0) == from.shape(0), "one flag per column");
+    check_apart(missing_out, from);
     bool fit = true;
     {
       nb::gil_scoped_release release;
@@ -209,7 +210,7 @@ class GroupCounter {
       }
       for (const std::size_t g : alone_) count(rows, groups_.all[g], tables_);
     }
-    rows_ += rows.rows;
+    rows_ += std::min(rows.rows, merged_from);
   }
 
   // Adds all counts to tables that lie end to end.
@@ -273,6 +274,7 @@ void weigh_groups(InAny<2> codes, In<Number> weights, In<Integer> group_start, I
   const Groups groups(group_start, columns, states, table_start);
   check(weights.shape(0) == codes.shape(1), "one weight per row");
   check(Integer(tables.shape(0)) == groups.cells, "tables of all groups");
+  check_apart(tables, codes);
   const CodedRows rows(codes, groups, missing);
   Work work(0);
   nb::gil_scoped_release release;
@@ -295,6 +297,7 @@ void count_pairs(InAny<2> codes, In<Weight> weights, In<bool> wide, In<Integer> 
     check(Integer(count) == columns, "one number per column");
   check(Integer(weights.shape(0)) == rows, "one weight per row");
   check(Integer(matrix.shape(1)) == size, "a square matrix");
+  check_apart(matrix, codes, states, start, kept);
   const Integer code_bytes = 1 << type;
   const auto column = [&](Integer j) {
     return static_cast<const std::uint8_t*>(codes.data()) + j * rows * code_bytes;
@@ -315,10 +318,11 @@ void count_pairs(InAny<2> codes, In<Weight> weights, In<bool> wide, In<Integer> 
   check(fit, "no code beyond that of a missing cell");
   using Sum = std::conditional_t<std::is_floating_point_v<Weight>, double, std::uint64_t>;
   std::vector<Sum> scratch(std::size_t(rows), Sum(0));
+  const auto is_wide = copied_flags(wide);
   nb::gil_scoped_release release;
   for (Integer i = 0; i < columns; ++i)
     for (Integer j = i; j < columns; ++j) {
-      if (!wide.data()[i] && !wide.data()[j]) continue;
+      if (!is_wide[i] && !is_wide[j]) continue;
       const Integer ones = states.data()[i], others = states.data()[j];
       const PairRows pair{column(i), column(j), rows, ones, others, kept.data()[i], kept.data()[j], size};
       Sum* room_of_pair = others + 1 <= rows && ones + 1 <= rows / (others + 1) ? scratch.data() : nullptr;
@@ -338,6 +342,7 @@ void add_common_bits(In<std::uint64_t, 2> planes, In<Integer> places, Out<Number
   const auto count = Integer(planes.shape(0)), size = Integer(matrix.shape(0));
   check(Integer(places.shape(0)) == count && Integer(matrix.shape(1)) == size,
         "one place per plane, a square matrix");
+  check_apart(matrix, places);
   for (Integer k = 0; k < count; ++k)
     check(places.data()[k] >= 0 && places.data()[k] < size, "places within the matrix");
   const BitPlanes bits{planes.data(), count, Integer(planes.shape(1)), places.data(), size};
@@ -358,11 +363,13 @@ void feature_sums(In<Number> dense, In<Integer> start, In<Integer> states, In<In
         "one number per axis");
   check(Integer(matrices.shape(0)) == tables && Integer(sums.shape(0)) == tables,
         "features and sums of each table");
+  check_apart(sums, start, states, widths);
   if (tables == 0) return;
+  const auto is_whole = copied_flags(whole);
   const FeatureAxes shape{axes,
                           states.data(),
                           widths.data(),
-                          whole.data(),
+                          is_whole.get(),
                           Integer(matrices.shape(2)),
                           Integer(matrices.shape(3)),
                           product(states.data(), axes, most)};
@@ -371,7 +378,7 @@ void feature_sums(In<Number> dense, In<Integer> start, In<Integer> states, In<In
   Integer largest = shape.cells, work = shape.cells;
   for (Integer axis = 0; axis < axes; ++axis) {
     const Integer own = states.data()[axis], width = widths.data()[axis];
-    check(whole.data()[axis] ? own == width : own <= shape.matrix_states && width <= shape.matrix_widths,
+    check(is_whole[axis] ? own == width : own <= shape.matrix_states && width <= shape.matrix_widths,
           "features of all states");
     work /= own;
     check(width <= most / work, "tables that are not too large");

@@ -25,7 +25,7 @@ void check_states(std::int64_t states, int type) {
 }
 
 // The cells of a column may lie apart.
-std::int64_t encode_column(nb::ndarray<nb::ro, nb::ndim<1>, nb::device::cpu> cells, std::int64_t states,
+std::int64_t encode_column(Aligned<nb::ndarray<nb::ro, nb::ndim<1>, nb::device::cpu>> cells, std::int64_t states,
                            OutAny<1> codes) {
   const int type = code_type(codes);
   check(codes.shape(0) == cells.shape(0), "one code per cell");
@@ -46,6 +46,7 @@ void encode_rows(InAny<2> cells, std::int64_t start, In<std::int64_t> states, Ou
   for (std::int64_t j = 0; j < columns; ++j) check_states(states.data()[j], type);
   const auto loop = encoding_loops().cells[cell_type(cells.dtype())].encode_rows[type];
   if (!loop) throw nb::type_error("eigentree.core: rows of cells are whole numbers");
+  if (columns == 0) return;  // However many rows, which then take no memory.
   std::vector<std::uint64_t> limits(columns * run_rows), beyond(columns * run_rows);
   std::vector<std::uint32_t> missing(columns * run_rows), tile(columns * tile_rows);
   const auto first =

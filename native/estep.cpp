@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <exception>
 #include <memory>
 #include <new>
-#include <system_error>
 #include <thread>
 #include <type_traits>
 #include <utility>
@@ -263,8 +263,8 @@ void in_threads(Index tasks, Index threads, F work) {
   threads = std::min(threads, tasks);
   try {
     for (Index worker = 1; worker < threads; ++worker) others.emplace_back(run, worker);
-  } catch (const std::system_error&) {
-    // Where the system has no more threads, those that there are do the work.
+  } catch (const std::exception&) {
+    // Where the system has no more threads or memory, those that there are do the work.
   }
   run(0);
   for (std::thread& other : others) other.join();

@@ -13,7 +13,7 @@ struct Extended {
 };
 
 INLINE Extended extended(double size, std::int64_t power = 0) {
-  int shift;
+  int shift = 0;  // not every library sets it for what is no number
   const double fraction = std::frexp(size, &shift);
   return {fraction, fraction == 0.0 ? 0 : power + shift};
 }

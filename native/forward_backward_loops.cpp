@@ -54,7 +54,8 @@ class Passes {
         longest = larger(longest, group[lane].length);
         steps += group[lane].length;
       }
-      if (longest >= shortest_cut && steps < most_beside_cut * longest) {
+      // The first piece, of as many steps as the order, has to fit into a block too.
+      if (longest >= shortest_cut && steps < most_beside_cut * longest && pass.chain.order <= pass.block) {
         whole = larger<Index>(shortest_cut, pass.chain.order + 1);
         for (Index lane = 0; lane < size; ++lane)
           if (group[lane].length >= whole) pass_in_pieces(group[lane], counted);
@@ -175,7 +176,7 @@ class Passes {
         begins += pieces.steps;
         for (Index z = 0; z < widest(); ++z) pass.before[begun * widest() + z] = here[z];
       }
-      if (t == ends && counted) {
+      if (t == ends && ended > 0 && counted) {  // nothing is before the first piece, however long it is
         --ended;
         ends = order + (ended - 1) * pieces.steps - 1;
         for (Index z = 0; z < widest(); ++z) pass.after[ended * widest() + z] = ahead[z];

@@ -215,11 +215,12 @@ namespace {
 // What the messages of one block of rows may take, so that they stay in the second-level cache.
 constexpr Int cache_bytes = 192 * 1024;
 
-// What the passes of one call write on.
+// What the passes of one call write on. The loops are asked for their tile once for both: another thread may choose
+// another instruction set meanwhile.
 class Space {
  public:
-  Space(const OperatorTree& tree, const OperatorTreeView& view, Int rows, bool down) {
-    const Int tile = message_passing_loops().rows_of_tile, lines = down ? 2 * view.depth : view.depth;
+  Space(const OperatorTree& tree, const OperatorTreeView& view, Int tile, Int rows, bool down) {
+    const Int lines = down ? 2 * view.depth : view.depth;
     const Int fitting = std::clamp<Int>(cache_bytes / (8 * lines), 32, 512);
     // No more than there are rows; whole tiles.
     space_.block = std::min(std::max(fitting / tile, Int(1)), (rows + tile - 1) / tile) * tile;
@@ -260,12 +261,13 @@ class Space {
 template <class Code>
 void tree_log_prob(const OperatorTree& tree, In<Code, 2> codes, Out<double> log_size, Out<std::int8_t> sign) {
   check(log_size.shape(0) == codes.shape(1) && sign.shape(0) == codes.shape(1), "one probability per row");
-  check(apart(codes, log_size) && apart(codes, sign), "codes share memory with what is written");
+  check_apart(codes, log_size, sign);
   const nb::gil_scoped_release release;
   const CodesView view = tree.checked_codes(codes);
   const OperatorTreeView tree_view = tree.view(false);
-  const Space space(tree, tree_view, view.rows, false);
-  message_passing_loops().score(tree_view, view, space.parts(), log_size.data(), sign.data());
+  const MessagePassingLoops& loops = message_passing_loops();
+  const Space space(tree, tree_view, loops.rows_of_tile, view.rows, false);
+  loops.score(tree_view, view, space.parts(), log_size.data(), sign.data());
 }
 
 template <class Code>
@@ -277,12 +279,14 @@ void tree_tables(const OperatorTree& tree, In<Code, 2> codes, In<Int> offset, Ou
   for (std::size_t c = 0; c < states.size(); ++c)
     check(offset.data()[c] < 0 || (states[c] <= width && offset.data()[c] <= width - states[c]),
           "a column's states end outside of the tables");
-  check(apart(codes, tables) && apart(offset, tables), "codes or offsets share memory with the tables");
+  check_apart(tables, codes, offset);
   const nb::gil_scoped_release release;
   const CodesView view = tree.checked_codes(codes);
   const OperatorTreeView tree_view = tree.view(true);
-  const Space space(tree, tree_view, view.rows, true);
-  message_passing_loops().tables(tree_view, view, space.parts(), offset.data(), tables.data(), width);
+  if (states.empty()) return;  // However many rows, which then take no memory.
+  const MessagePassingLoops& loops = message_passing_loops();
+  const Space space(tree, tree_view, loops.rows_of_tile, view.rows, true);
+  loops.tables(tree_view, view, space.parts(), offset.data(), tables.data(), width);
 }
 
 template <class Code>
@@ -291,9 +295,11 @@ void tree_draw(const OperatorTree& tree, Out<Code, 2> codes, In<double, 2> unifo
   const nb::gil_scoped_release release;
   const CodesView view = tree.checked_codes(codes);
   const OperatorTreeView tree_view = tree.view(true);
-  const Space space(tree, tree_view, view.rows, true);
-  message_passing_loops().draw(tree_view, view, space.parts(), tree.tour().data(), Int(tree.tour().size()),
-                               uniform.data(), Int(uniform.shape(1)));
+  if (tree.states().empty()) return;  // However many rows, which then take no memory.
+  const MessagePassingLoops& loops = message_passing_loops();
+  const Space space(tree, tree_view, loops.rows_of_tile, view.rows, true);
+  loops.draw(tree_view, view, space.parts(), tree.tour().data(), Int(tree.tour().size()), uniform.data(),
+             Int(uniform.shape(1)));
 }
 
 template <class Code>

@@ -3,6 +3,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <atomic>
 #include <string>
 #include <vector>
 
@@ -52,7 +53,7 @@ Instructions best() {
   return baseline;
 }
 
-Instructions used = best();
+std::atomic<Instructions> used = best();
 
 }  // namespace
 

@@ -191,6 +191,12 @@ void score_sequences(const CheckedOperators& operators, const In<Code, 2>& codes
   const CheckedSequences<const Code> sequences(operators, codes, starts);
   const std::size_t count = sequences.count(), steps = sequences.steps, rank = operators.ranks[0];
   check(begins.shape(0) == count, "whether each sequence begins");
+  const auto check_written = [&](const auto& written) { check_apart(written, codes); };
+  check_written(found);
+  check_written(each);
+  check_written(messages);
+  check_written(last);
+  const auto first_steps = copied_flags(begins);
   check(found.shape(0) == 3 && found.shape(1) == count, "three numbers per sequence");
   check(each.shape(0) == steps || each.shape(0) == 0, "a log probability per step");
   check((messages.shape(0) == steps && messages.shape(1) == rank) || messages.shape(0) == 0, "a message per step");
@@ -199,7 +205,7 @@ void score_sequences(const CheckedOperators& operators, const In<Code, 2>& codes
   const ScoreResults results{found.data(), wanted(each), wanted(messages), wanted(last)};
   Space space(operators, 2, false);
   nb::gil_scoped_release release;
-  operator_steps_loops().score(operators.operators(), operators.floor(), sequences.sequences(), begins.data(),
+  operator_steps_loops().score(operators.operators(), operators.floor(), sequences.sequences(), first_steps.get(),
                                nullptr, space.space(), results);
 }
 
@@ -220,6 +226,7 @@ void smooth_sequences(const CheckedOperators& operators, const In<Code, 2>& code
   const CheckedSequences<const Code> sequences(operators, codes, starts);
   check(int64_t(found.shape(0)) == sequences.unknown(operators), "a line per cell that is not known");
   check(int64_t(found.shape(1)) >= operators.most_states, "a number per state");
+  check_apart(found, codes);
   Space space(operators, sequences.longest * operators.channels + 1, true);
   nb::gil_scoped_release release;
   operator_steps_loops().smooth(operators.operators(), operators.floor(), sequences.sequences(), nullptr,

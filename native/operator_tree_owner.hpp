@@ -56,11 +56,4 @@ class OperatorTree {
   std::int64_t most_bond_ = 1, most_states_ = 1, most_legs_ = 1;
 };
 
-// Whether two arrays have no byte in common: what is written must not change what was checked.
-template <class A, class B>
-bool apart(const A& a, const B& b) {
-  const auto first = [](const auto& array) { return reinterpret_cast<std::uintptr_t>(array.data()); };
-  return first(a) + a.nbytes() <= first(b) || first(b) + b.nbytes() <= first(a);
-}
-
 }  // namespace eigentree

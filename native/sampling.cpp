@@ -18,14 +18,13 @@ void tree_decode(const OperatorTree& tree, Out<Code, 2> codes, In<bool> decoded,
   check(Int(entries.shape(0)) == view.count && Int(entries.shape(1)) == rows, "one entry per node and row");
   check(Int(log_prob.shape(0)) == rows, "one log probability per row");
   for (Int n = 0; n < view.count; ++n) check(view.nodes[n].columns <= 1, "a decoded node holds one column at most");
-  check(apart(codes, entries) && apart(codes, log_prob) && apart(decoded, codes) && apart(decoded, entries) &&
-            apart(decoded, log_prob),
-        "codes share memory with what is written");
+  check_apart(codes, entries, log_prob);
+  const auto is_decoded = copied_flags(decoded);
   const nb::gil_scoped_release release;
   const CodesView cells = tree.checked_codes(codes);
   std::vector<double> score(static_cast<std::size_t>(view.depth));
   std::vector<Int> entry(score.size()), state(score.size()), chosen(static_cast<std::size_t>(view.count));
-  sampling_loops().decode(view, cells, {score.data(), entry.data(), state.data(), chosen.data()}, decoded.data(),
+  sampling_loops().decode(view, cells, {score.data(), entry.data(), state.data(), chosen.data()}, is_decoded.get(),
                           tree.given_entry().data(), entries.data(), log_prob.data());
 }
 
@@ -33,7 +32,7 @@ void choose_states(In<double, 2> cumulative, In<Int> chosen_line, In<double> uni
   const Int lines = Int(cumulative.shape(0)), rows = Int(chosen_line.shape(0));
   check(cumulative.shape(1) > 0, "a distribution has at least one state");
   check(Int(uniform.shape(0)) == rows && Int(chosen.shape(0)) == rows, "one uniform number and one state per row");
-  check(apart(chosen_line, chosen), "lines share memory with the chosen states");
+  check_apart(chosen, chosen_line);
   const nb::gil_scoped_release release;
   for (Int r = 0; r < rows; ++r)
     check(0 <= chosen_line.data()[r] && chosen_line.data()[r] < lines,

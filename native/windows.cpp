@@ -41,6 +41,11 @@ Integer cut_windows(InAny<2> codes, In<Integer> starts, In<Integer, 2> own, Inte
     check(lags.data()[j] >= -most_steps && lags.data()[j] <= most_steps, "lags of steps");
     check(channels.data()[j] >= 0 && channels.data()[j] < from.channels, "channels that are there");
   }
+  const auto check_written = [&](const auto& written) {
+    check_apart(written, codes, starts, own, lags, channels, missing);
+  };
+  check_written(found);
+  check_written(of);
   Integer sequence = cursor.data()[0], step = cursor.data()[1], written;
   check(in_range(sequence) && in_range(step), "a cursor from 0 on");
   {
@@ -64,6 +69,8 @@ void hash_pieces(InAny<2> codes, In<Integer> starts, Integer length, Integer con
   for (Integer k = 0; k < from.sequences; ++k) count += (from.starts[k + 1] - from.starts[k] + length - 1) / length;
   check(Integer(hashes.shape(0)) == count && Integer(places.shape(0)) == count && places.shape(1) == 2,
         "one hash and one place per piece");
+  check_apart(hashes, starts);
+  check_apart(places, starts);
   const auto loop = windows_loops().codes[code_type(codes)].hash_pieces;
   nb::gil_scoped_release release;
   loop(from, {length, context, reach}, hashes.data(), places.data());
@@ -72,6 +79,7 @@ void hash_pieces(InAny<2> codes, In<Integer> starts, Integer length, Integer con
 void fingerprints(InAny<1> symbols, In<Integer> starts, Out<std::uint64_t> prints) {
   const SequenceCodes from = sequence_codes(symbols.data(), 1, symbols.shape(0), starts);
   check(Integer(prints.shape(0)) == from.sequences, "one number per sequence");
+  check_apart(prints, starts);
   const auto loop = windows_loops().codes[code_type(symbols)].fingerprints;
   nb::gil_scoped_release release;
   loop(from, prints.data());
@@ -83,6 +91,7 @@ void repeats(InAny<1> symbols, In<Integer> starts, In<Integer> order, Out<bool> 
   check(Integer(same.shape(0)) == count, "one flag per sequence");
   for (Integer k = 0; k < count; ++k)
     check(order.data()[k] >= 0 && order.data()[k] < from.sequences, "sequences that are there");
+  check_apart(same, starts, order);
   const auto loop = windows_loops().codes[code_type(symbols)].repeats;
   nb::gil_scoped_release release;
   loop(from, order.data(), count, same.data());

@@ -10,6 +10,7 @@ import importlib.util
 import shutil
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
@@ -48,7 +49,7 @@ def calls(phase: str, seed: int) -> Iterator[Call]:
 
 def damaged_array(array: np.ndarray, random: np.random.Generator) -> Any:
     """Another array in place of a valid one: other values, shape, order, type, or memory."""
-    way = random.integers(8)
+    way = random.integers(9)
     if way < 3 and array.size:
         # A number within the range of its type that may lead anywhere.
         wrong = array.copy()
@@ -66,6 +67,9 @@ def damaged_array(array: np.ndarray, random: np.random.Generator) -> Any:
                     wrong[place] = max(bounds.min, min(bounds.max, NUMBERS[random.integers(len(NUMBERS))]))
             else:
                 wrong[place] = not wrong[place]
+                if random.random() < 0.5:
+                    # Flags are bytes, which need not be 0 or 1.
+                    wrong.view(np.uint8)[place] = 2
         return wrong
     if way == 3 and array.ndim:
         axis = random.integers(array.ndim)
@@ -78,7 +82,29 @@ def damaged_array(array: np.ndarray, random: np.random.Generator) -> Any:
         return np.asfortranarray(array)[::-1] if array.size else array.reshape(-1)
     if way == 7 and random.random() < 0.5:
         return np.empty((0,) * array.ndim, array.dtype)
+    if way == 8:
+        return unaligned(array)
     return array[..., None]
+
+
+def unaligned(array: np.ndarray) -> np.ndarray:
+    """The same numbers, none of which stands at a multiple of its size."""
+    copy = np.zeros(array.nbytes + 1, np.uint8)[1:].view(array.dtype).reshape(array.shape)
+    copy[...] = array
+    return copy
+
+
+def share_memory(arguments: list[Any], random: np.random.Generator) -> None:
+    """Let two arrays begin at the same place or near it, so that what is written can change what was checked."""
+    places = [k for k, argument in enumerate(arguments) if isinstance(argument, np.ndarray) and argument.size]
+    if len(places) < 2:
+        return
+    chosen = random.choice(places, 2, replace=False)
+    memory = np.zeros(sum(arguments[k].nbytes for k in chosen) + 64, np.uint8)
+    for k in chosen:
+        array, start = arguments[k], 8 * int(random.integers(3))
+        arguments[k] = memory[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
+        arguments[k][...] = array
 
 
 def damaged(argument: object, random: np.random.Generator) -> object:
@@ -114,12 +140,78 @@ def test_damaged_arguments_end_in_an_error_or_a_result(phase: str) -> None:
             for _ in range(random.integers(1, 3)):
                 place = random.integers(len(wrong))
                 wrong[place] = damaged(wrong[place], random)
+            if random.random() < 0.3:
+                share_memory(wrong, random)
             done += 1
             try:
                 function(*wrong)
             except (TypeError, ValueError, MemoryError):
                 refused += 1
     assert 0 < refused < done
+
+
+def test_what_is_written_shares_no_memory_with_what_leads_to_places() -> None:
+    numbers = np.arange(5)
+    with pytest.raises(ValueError, match="share memory"):
+        _native.fingerprints(np.zeros(9, np.uint8), numbers, numbers[1:].view(np.uint64))
+    matrix = np.zeros((7, 7), np.int64)
+    with pytest.raises(ValueError, match="share memory"):
+        _native.add_common_bits(np.ones((5, 9), np.uint64), matrix[0, :5], matrix)
+    codes = np.zeros((2, 2), np.uint8)
+    counter = _native.GroupCounter(np.array([0, 1]), np.array([0]), np.array([1]), np.array([0, 1]))
+    with pytest.raises(ValueError, match="share memory"):
+        counter.add(codes, codes[0].view(np.bool_))
+
+
+def test_numbers_that_are_not_aligned_are_refused() -> None:
+    with pytest.raises(TypeError):
+        _native.hash_rows(np.zeros((1, 9), np.uint8), unaligned(np.zeros(9, np.uint64)))
+    with pytest.raises(TypeError):
+        _native.encode_column(unaligned(np.zeros(9, np.int64)), 1, np.empty(9, np.uint8))
+
+
+def test_any_byte_but_0_is_a_flag() -> None:
+    found = []
+    for flags in (np.array([True, False]), np.array([2, 0], np.uint8).view(np.bool_)):
+        matrix, states = np.zeros((4, 4), np.int64), np.array([2, 2])
+        codes = np.array([[0, 1, 1], [1, 0, 1]], np.uint8)
+        _native.count_pairs(codes, np.ones(3, np.int64), flags, states, np.array([0, 2]), states, matrix)
+        found.append(matrix)
+    assert (found[0] == found[1]).all()
+
+
+def test_rows_without_columns_take_no_time_and_no_memory() -> None:
+    many, none = 2**60, np.empty(0, np.int64)
+    empty, flags = np.empty((0, many), np.uint8), np.empty(0, np.bool_)
+    _native.encode_rows(empty.T, 0, none, empty, flags)
+    tree = _native.OperatorTree(none, np.array([[1, 0, 0, 1]]), none, none, np.zeros((1, 4), np.int64), np.ones(1))
+    rows = 2**50
+    _native.tree_draw(tree, empty[:, :rows].copy(), np.empty((rows, 0)))
+    _native.tree_tables(tree, empty[:, :rows].copy(), none, np.empty((rows, 0)))
+    counter = _native.GroupCounter(np.zeros(1, np.int64), none, none, np.zeros(1, np.int64))
+    for _ in range(9):
+        counter.add(empty, flags)
+
+
+def test_another_instruction_set_may_be_chosen_during_a_call() -> None:
+    random, sets, best = np.random.default_rng(0), _native.all_instructions(), _native.instructions()
+    done = threading.Event()
+
+    def choose() -> None:
+        while not done.is_set():
+            for name in sets:
+                _native.use_instructions(name)
+
+    other = threading.Thread(target=choose)
+    other.start()
+    try:
+        for _ in range(20):
+            for function, arguments in examples_of("message_passing").examples(random):
+                function(*arguments)
+    finally:
+        done.set()
+        other.join()
+        _native.use_instructions(best)
 
 
 def test_every_function_of_the_core_has_an_example() -> None:

@@ -160,6 +160,17 @@ def test_an_impossible_long_sequence_counts_nothing() -> None:
     assert_mirrored(one)
 
 
+@pytest.mark.usefixtures("instructions")
+@pytest.mark.parametrize(("steps", "order"), [(5000, 3000), (2048, 1500)], ids=["block", "piece"])
+def test_an_order_beyond_a_block_or_a_piece(steps: int, order: int) -> None:
+    counts, symbols, log_prob = np.empty(order + 1), np.empty((1, 1)), np.empty(1)
+    known = (np.zeros(steps, np.uint8), np.array([0, steps]), np.zeros(1, np.int64), np.ones(1))
+    _native.sequence_counts(*known, np.ones((1, 1)), np.ones(order + 1), order, log_prob, counts, symbols)
+    assert_array_equal(log_prob, 0.0)
+    assert_allclose(counts, [1.0] * order + [steps - order])
+    assert_allclose(symbols, steps)
+
+
 @pytest.mark.parametrize(("states", "order"), [(2, 1), (5, 1), (3, 2)])
 def test_neighbours_and_threads_change_no_bit(states: int, order: int) -> None:
     random = np.random.default_rng(4)

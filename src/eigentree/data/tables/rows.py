@@ -178,7 +178,7 @@ def _named(first: int, row: int) -> str:
 
 def _in_one_piece(cells: NDArray[Any] | None, columns: Columns) -> bool:
     """Return whether cells can be encoded all columns at once."""
-    if cells is None or cells.ndim != 2 or not cells.dtype.isnative:
+    if cells is None or cells.ndim != 2 or not cells.dtype.isnative or not cells.flags.aligned:
         return False
     if cells.flags.f_contiguous:
         return cells.dtype == columns.code_type
