@@ -333,7 +333,7 @@ class Estep {
   Index usual_stretches() const {
     const double work = double(found.sections[0].rows) * double(found.work);
     const double each = std::max(double(least_work), double(work_per_sum) * double(placed.end));
-    const Index blocks = (found.sections[0].rows + block - 1) / block;
+    const Index usual = usual_block(), blocks = (found.sections[0].rows + usual - 1) / usual;
     return std::clamp(Index(std::min(work / each, double(most_stretches))), Index(1), std::max(blocks, Index(1)));
   }
 
