@@ -215,7 +215,7 @@ namespace {
 // What the messages of one block of rows may take, so that they stay in the second-level cache.
 constexpr Int cache_bytes = 192 * 1024;
 
-// What the passes of one call write on. The loops are asked for their tile once for both: another thread may choose
+// What the passes of one call write on. Tile and loops are taken together: another thread may choose
 // another instruction set meanwhile.
 class Space {
  public:
