@@ -125,7 +125,6 @@ def _show_next() -> None:
     print("   et.EMJunctionTree(graph).fit(X)                  the same methods, fitted by EM")
     print("   et.SpectralJunctionTree(et.zoo.Mixture(4))       a latent class model of any table")
     print('   et.EMJunctionTree("auto").fit(table)             just a table: the structure is learned too')
-    print("   .venv/bin/eigentree warm-up                      compile everything else, EM included")
     print("   README.md                                        the same on your data, in ten lines")
 
 
