@@ -1,0 +1,1 @@
+"""What a column of numbers shows, given the state of its parent."""

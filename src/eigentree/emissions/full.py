@@ -1,0 +1,302 @@
+"""`FullGaussian` and `TiedGaussian`: a normal distribution of a group of columns in each state."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, ClassVar, Self
+
+import numpy as np
+from scipy.special import ndtr
+
+from eigentree.emissions.base import PARAMETER, Emission
+from eigentree.emissions.column import mean_and_variance
+from eigentree.errors import ParameterError
+
+if TYPE_CHECKING:
+    from eigentree.arrays import Booleans, Floats, Integers
+
+__all__ = ["FullGaussian", "PatternedRows", "TiedGaussian"]
+
+BLOCK = 1024
+"""Rows that are worked on at once: their products with all states stay in the processor's cache."""
+
+START_STEPS = 10
+"""EM steps of the normal distribution that rows with missing cells start from: a start need not be a maximum."""
+
+PRIOR_SHAPES = ("diagonal", "pooled")
+
+
+@dataclass(frozen=True, eq=False)
+class PatternedRows:
+    """Rows in groups that know the same columns.
+
+    Parameters
+    ----------
+    cells : array, shape (rows, 1 + columns)
+        1, then the cells less the centre, 0 where missing: sums of products of these are weights, sums and squares.
+    patterns : list of (rows, known columns)
+        Each group's rows and a mask of the columns that they know.
+    """
+
+    cells: Floats
+    patterns: list[tuple[Integers | slice, Booleans]]
+
+    @classmethod
+    def of(cls, cells: Floats, centre: Floats) -> Self:
+        """Return the rows of a matrix in which NaN is missing."""
+        known = ~np.isnan(cells)
+        made = np.ones((len(cells), cells.shape[1] + 1))
+        if known.all():
+            np.subtract(cells, centre, out=made[:, 1:])
+            return cls(made, [(slice(None), np.ones(cells.shape[1], bool))])
+        made[:, 1:] = np.where(known, cells - centre, 0.0)
+        masks, groups = np.unique(known, axis=0, return_inverse=True)
+        groups = np.ravel(groups)
+        order = np.argsort(groups, kind="stable")
+        rows = np.split(order, np.cumsum(np.bincount(groups, minlength=len(masks)))[:-1])
+        return cls(made, list(zip(rows, masks, strict=True)))
+
+
+@dataclass(frozen=True, eq=False)
+class FullGaussian(Emission):
+    """A normal distribution of a group of columns, with its own covariance, in each state.
+
+    Parameters
+    ----------
+    mean : array, shape (states, columns)
+    covariance : array, shape (states, columns, columns)
+    prior_rows : float
+        How many rows of `prior_covariance` each state is thought to have shown before; 0 is maximum likelihood.
+    prior_covariance : array, shape (columns, columns)
+        By default the columns' variances over the number of states to the power of 2 / columns, which is the size
+        of parts that divide the space of all rows evenly (Fraley and Raftery, 2007).
+    centre : array, shape (columns,)
+        The mean of all rows, which sums are taken around.
+    """
+
+    family: ClassVar[str] = "full"
+    groups: ClassVar[bool] = True
+
+    mean: Floats = field(metadata=PARAMETER)
+    covariance: Floats = field(metadata=PARAMETER)
+    prior_rows: float
+    prior_covariance: Floats
+    centre: Floats
+
+    @classmethod
+    def started(
+        cls, cells: Floats, weights: Floats, states: int, *, prior_rows: float = 1.0, prior_shape: str = "diagonal"
+    ) -> Self:
+        """Return the emission in which every state has mean and covariance of all rows.
+
+        The prior's covariance has the shape of the rows' covariance ("pooled") or of its diagonal.
+        """
+        if prior_shape not in PRIOR_SHAPES:
+            raise ParameterError(f"prior_shape is {prior_shape!r}; it should be one of {', '.join(PRIOR_SHAPES)}")
+        mean, variance = mean_and_variance(cells, weights)
+        whole = cls(mean[None], np.diag(variance)[None], 0.0, np.diag(variance), mean)
+        features = whole.features(cells)
+        for _ in range(1 if len(features.patterns) == 1 else START_STEPS):
+            whole = whole.maximised(whole.statistics(features, weights[:, None]))
+        total = whole.covariance[0]
+        prior = (total if prior_shape == "pooled" else np.diag(variance)) / states ** (2 / len(mean))
+        every = np.ones((states, 1))
+        return cls(whole.mean * every, total * every[:, None], prior_rows, prior, mean)
+
+    @property
+    def width(self) -> int:
+        """Number of columns."""
+        return int(self.mean.shape[1])
+
+    @property
+    def n_parameters(self) -> int:
+        """A mean and the triangle of a covariance for each state."""
+        return self.states * (self.width + self._n_covariance)
+
+    @property
+    def _n_covariance(self) -> int:
+        return self.width * (self.width + 1) // 2
+
+    def features(self, cells: Floats) -> PatternedRows:
+        """Return the rows in groups that know the same columns."""
+        return PatternedRows.of(cells, self.centre)
+
+    def lines(self, features: PatternedRows) -> Floats:
+        """Return the log density of the known cells of each row in each state."""
+        made = np.empty((len(features.cells), self.states))
+        for rows, known in features.patterns:
+            own = features.cells[rows]
+            made[rows] = self._pattern_lines(own if known.all() else own[:, np.append(True, known)], known)
+        return made
+
+    def _pattern_lines(self, cells: Floats, known: Booleans) -> Floats:
+        # Rows times W are the rows less the state's mean, whitened: W stacks [-W mean; W] of every state.
+        columns, states = np.flatnonzero(known), self.states
+        factor = np.linalg.cholesky(self.covariance[:, columns[:, None], columns])
+        inverse = np.linalg.inv(factor)
+        offset = inverse @ (self.mean - self.centre)[:, columns, None]
+        whiten = np.concatenate([-offset, inverse], axis=2).reshape(-1, 1 + len(columns)).T
+        log_scale = np.log(np.diagonal(factor, axis1=1, axis2=2)).sum(axis=1)
+        constant = -log_scale - 0.5 * len(columns) * math.log(2.0 * math.pi)
+        made = np.empty((len(cells), states))
+        for start in range(0, len(cells), BLOCK):
+            white = cells[start : start + BLOCK] @ whiten
+            np.square(white, out=white)
+            made[start : start + BLOCK] = constant - 0.5 * white.reshape(len(white), states, len(columns)).sum(
+                axis=2
+            )
+        return made
+
+    def statistics(self, features: PatternedRows, counts: Floats) -> Floats:
+        """Return the expected sum of [1, x] [1, x]' around `centre`, shape (states, 1 + columns, 1 + columns).
+
+        Rows without any known cell add nothing.
+        """
+        made = np.zeros((self.states, 1 + self.width, 1 + self.width))
+        for rows, known in features.patterns:
+            if known.any():
+                sums = _products(features.cells[rows], counts[rows])
+                if not known.all():
+                    given, spread = self._conditional(known)
+                    sums = given @ sums @ given.transpose(0, 2, 1) + sums[:, :1, :1] * spread
+                made += sums
+        return made
+
+    def _conditional(self, known: Booleans) -> tuple[Floats, Floats]:
+        """Return the maps from [1, x], 0 where unknown, to its mean given what is known, and its covariance then.
+
+        Both have the shape (states, 1 + columns, 1 + columns).
+        """
+        one, mean = np.append(True, known), self.mean - self.centre
+        old, new = np.flatnonzero(known), np.flatnonzero(~known)
+        cross = self.covariance[:, old[:, None], new]
+        slope = np.linalg.solve(self.covariance[:, old[:, None], old], cross).transpose(0, 2, 1)
+        given = np.zeros((self.states, len(one), len(one)))
+        given[:, one, one] = 1.0
+        given[:, 1 + new[:, None], 1 + old] = slope
+        given[:, 1 + new, 0] = mean[:, new] - (slope @ mean[:, old, None])[..., 0]
+        spread = np.zeros_like(given)
+        spread[:, 1 + new[:, None], 1 + new] = self.covariance[:, new[:, None], new] - slope @ cross
+        return given, spread
+
+    def maximised(self, statistics: Floats) -> Self:
+        """Return mean and covariance of the rows of each state, the prior's included."""
+        weight, mean, spread = self._spreads(statistics)
+        seen = weight > 0
+        spread = spread + self.prior_rows * self.prior_covariance
+        rows = np.where(seen, weight + self.prior_rows, 1.0)[:, None, None]
+        covariance = np.where(seen[:, None, None], self._definite(spread / rows, mean), self.covariance)
+        return replace(self, mean=mean + self.centre, covariance=covariance)
+
+    def _spreads(self, statistics: Floats) -> tuple[Floats, Floats, Floats]:
+        """Return weight, mean less `centre`, and sum of squares around the mean of each state."""
+        weight = statistics[:, 0, 0]
+        some = np.where(weight > 0, weight, 1.0)[:, None]
+        mean = np.where((weight > 0)[:, None], statistics[:, 0, 1:] / some, self.mean - self.centre)
+        spread = statistics[:, 1:, 1:] - weight[:, None, None] * mean[:, :, None] * mean[:, None, :]
+        return weight, mean, (spread + spread.transpose(0, 2, 1)) / 2
+
+    def _definite(self, covariance: Floats, mean: Floats) -> Floats:
+        """Return covariances whose eigenvalues, in units of the columns, are beyond the rounding of sums."""
+        scale = np.sqrt(np.diagonal(self.prior_covariance))
+        outer = scale[:, None] * scale
+        values, vectors = np.linalg.eigh(covariance / outer)
+        # Sums round by this much, and a Cholesky factorisation needs as much.
+        size = np.maximum(values[:, -1], 0.0) + 1.0 + np.square(mean / scale).max(axis=1)
+        floor = (np.finfo(np.float64).eps * self.width**2 * size)[:, None]
+        mended = (vectors * np.maximum(values, floor)[:, None, :]) @ vectors.transpose(0, 2, 1) * outer
+        low = (values < floor).any(axis=1)[:, None, None]
+        return np.where(low, (mended + mended.transpose(0, 2, 1)) / 2, covariance)
+
+    def log_prior(self) -> float:
+        """Return the log density of the prior's rows."""
+        if not self.prior_rows:
+            return 0.0
+        covariance = self._prior_covariances
+        log_scale = np.linalg.slogdet(covariance).logabsdet
+        size = np.trace(np.linalg.solve(covariance, self.prior_covariance[None]), axis1=1, axis2=2)
+        return -0.5 * self.prior_rows * float(np.sum(log_scale + size))
+
+    @property
+    def _prior_covariances(self) -> Floats:
+        """The covariances that the prior is about."""
+        return self.covariance
+
+    def moments(self, cells: Floats) -> tuple[Floats, Floats]:
+        """Return mean and variance of each cell in each state given the row's known cells."""
+        features = self.features(cells)
+        mean = np.empty((len(cells), self.states, self.width))
+        variance = np.zeros_like(mean)
+        for rows, known in features.patterns:
+            given, spread = self._conditional(known)
+            around = np.einsum("kij,nj->nki", given[:, 1:], features.cells[rows])
+            mean[rows] = np.where(known, cells[rows][:, None, :], around + self.centre)
+            variance[rows] = np.diagonal(spread, axis1=1, axis2=2)[:, 1:]
+        return mean, np.maximum(variance, 0.0)
+
+    def cdf(self, values: Floats, cells: Floats) -> Floats:
+        """Return P(missing cell <= value | state, the row's known cells)."""
+        mean, variance = self.moments(cells)
+        sd = np.sqrt(np.where(variance > 0, variance, 1.0))
+        return np.asarray(ndtr((values[:, None, :] - mean) / sd))
+
+    def sampled(self, cells: Floats, states: Integers, random: np.random.Generator) -> Floats:
+        """Return the cells with missing ones sampled together, given the state and the known cells of each row."""
+        features, made = self.features(cells), np.array(cells)
+        noise = random.normal(size=cells.shape)
+        for rows, known in features.patterns:
+            if known.all():
+                continue
+            new, own = np.flatnonzero(~known), np.arange(len(cells))[rows]
+            given, spread = self._conditional(known)
+            spread = spread[:, 1 + new[:, None], 1 + new]
+            values, vectors = np.linalg.eigh(spread)
+            factor = vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
+            for state in np.unique(states[own]):
+                some = own[states[own] == state]
+                mean = features.cells[some] @ given[state, 1 + new].T + self.centre[new]
+                made[np.ix_(some, new)] = mean + noise[np.ix_(some, new)] @ factor[state].T
+        return made
+
+
+@dataclass(frozen=True, eq=False)
+class TiedGaussian(FullGaussian):
+    """A normal distribution of a group of columns in each state, all of one covariance.
+
+    Parameters
+    ----------
+    mean, covariance, prior_rows, prior_covariance, centre
+        As of `FullGaussian`; the covariances are equal, and the prior's rows are shown once.
+    """
+
+    family: ClassVar[str] = "tied"
+
+    @property
+    def n_parameters(self) -> int:
+        """A mean for each state and the triangle of one covariance."""
+        return self.states * self.width + self._n_covariance
+
+    def maximised(self, statistics: Floats) -> Self:
+        """Return the mean of the rows of each state and the covariance of all around them, the prior's included."""
+        weight, mean, spread = self._spreads(statistics)
+        if not (weight > 0).any():
+            return self
+        own = spread.sum(axis=0) + self.prior_rows * self.prior_covariance
+        covariance = self._definite(own[None] / (weight.sum() + self.prior_rows), mean[[0]])
+        return replace(self, mean=mean + self.centre, covariance=np.repeat(covariance, self.states, axis=0))
+
+    @property
+    def _prior_covariances(self) -> Floats:
+        return self.covariance[:1]
+
+
+def _products(cells: Floats, counts: Floats) -> Floats:
+    """Return the sum of cells' products with each other, weighted by each state's counts."""
+    states, width = counts.shape[1], cells.shape[1]
+    made = np.zeros((states * width, width))
+    for start in range(0, len(cells), BLOCK):
+        own = cells[start : start + BLOCK]
+        weighted = counts[start : start + BLOCK, :, None] * own[:, None, :]
+        made += weighted.reshape(len(own), -1).T @ own
+    return made.reshape(states, width, width)

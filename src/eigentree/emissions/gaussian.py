@@ -1,0 +1,193 @@
+"""`Gaussian` and `Diagonal`: normal distributions of one column, or of independent columns, in each state."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+from scipy.special import ndtr
+
+from eigentree.emissions.base import PARAMETER, Emission
+from eigentree.emissions.column import mean_and_variance
+
+if TYPE_CHECKING:
+    from eigentree.arrays import Floats, Integers
+
+__all__ = ["Diagonal", "Gaussian"]
+
+
+@dataclass(frozen=True, eq=False)
+class Gaussian(Emission):
+    """A normal distribution of one column in each state.
+
+    Parameters
+    ----------
+    mean, variance : array, shape (states,)
+    prior_rows : float
+        How many rows of `prior_variance` each state is thought to have shown before. The default is one row of the
+        column's variance over the square of the number of states, which keeps a state from collapsing onto one
+        value and hardly changes anything else (Fraley and Raftery, 2007); 0 is maximum likelihood.
+    prior_variance : float
+    centre : float
+        The mean of all rows, which sums are taken around.
+    """
+
+    family: ClassVar[str] = "gaussian"
+
+    mean: Floats = field(metadata=PARAMETER)
+    variance: Floats = field(metadata=PARAMETER)
+    prior_rows: float
+    prior_variance: float
+    centre: float
+
+    @classmethod
+    def started(cls, cells: Floats, weights: Floats, states: int, *, prior_rows: float = 1.0) -> Self:
+        """Return the emission in which every state has mean and variance of all rows."""
+        mean, variance = (float(each[0]) for each in mean_and_variance(cells, weights))
+        every = np.ones(states)
+        return cls(mean * every, variance * every, prior_rows, variance / states**2, mean)
+
+    @property
+    def width(self) -> int:
+        """Number of columns: one."""
+        return 1
+
+    @property
+    def n_parameters(self) -> int:
+        """A mean and a variance for each state."""
+        return 2 * len(self.mean)
+
+    def lines(self, features: Any) -> Floats:
+        """Return the log density of each row in each state."""
+        z = (features - self.mean) ** 2 / self.variance
+        return np.where(np.isnan(features), 0.0, -0.5 * (z + np.log(2.0 * math.pi * self.variance)))
+
+    def statistics(self, features: Any, counts: Floats) -> Floats:
+        """Return weight, sum and sum of squares around `centre`, shape (states, 3)."""
+        known = ~np.isnan(features[:, 0])
+        own, x = counts[known], features[known, 0] - self.centre
+        return np.asarray(own.T @ np.stack([np.ones_like(x), x, x * x], axis=1))
+
+    def maximised(self, statistics: Floats) -> Self:
+        """Return mean and variance of the rows of each state, the prior's included."""
+        weight, total, squares = statistics.T
+        seen = weight > 0
+        mean = np.divide(total, weight, out=self.mean - self.centre, where=seen)
+        spread = np.maximum(squares - weight * mean**2, 0.0) + self.prior_rows * self.prior_variance
+        rows = weight + self.prior_rows
+        variance = np.divide(spread, rows, out=self.variance.copy(), where=seen & (rows > 0))
+        # Rounding leaves this much of the variance of equal cells.
+        floor = np.finfo(np.float64).eps * (self.prior_variance + mean**2)
+        return replace(self, mean=mean + self.centre, variance=np.maximum(variance, floor))
+
+    def log_prior(self) -> float:
+        """Return the log density of the prior's rows."""
+        spread = np.log(self.variance) + self.prior_variance / self.variance
+        return -0.5 * self.prior_rows * float(spread.sum())
+
+    def moments(self, cells: Floats) -> tuple[Floats, Floats]:
+        """Return mean and variance of each cell in each state."""
+        missing = np.isnan(cells)[:, None, :]
+        return (
+            np.where(missing, self.mean[:, None], cells[:, None, :]),
+            np.where(missing, self.variance[:, None], 0.0),
+        )
+
+    def cdf(self, values: Floats, cells: Floats) -> Floats:
+        """Return P(cell <= value | state)."""
+        return np.asarray(ndtr((values[:, None, :] - self.mean[:, None]) / np.sqrt(self.variance)[:, None]))
+
+    def sampled(self, cells: Floats, states: Integers, random: np.random.Generator) -> Floats:
+        """Return the cells with missing ones sampled given the state of each row."""
+        drawn = self.mean[states] + np.sqrt(self.variance)[states] * random.normal(size=len(states))
+        return np.where(np.isnan(cells), drawn[:, None], cells)
+
+
+@dataclass(frozen=True, eq=False)
+class Diagonal(Emission):
+    """Normal distributions of a group of columns that are independent in each state.
+
+    Parameters
+    ----------
+    mean, variance : array, shape (states, columns)
+    prior_rows : float
+        How many rows of `prior_variance` each state is thought to have shown before; 0 is maximum likelihood.
+    prior_variance : array, shape (columns,)
+        The columns' variances over the number of states to the power of 2 / columns (Fraley and Raftery, 2007).
+    centre : array, shape (columns,)
+        The mean of all rows, which sums are taken around.
+    """
+
+    family: ClassVar[str] = "diagonal"
+    groups: ClassVar[bool] = True
+
+    mean: Floats = field(metadata=PARAMETER)
+    variance: Floats = field(metadata=PARAMETER)
+    prior_rows: float
+    prior_variance: Floats
+    centre: Floats
+
+    @classmethod
+    def started(cls, cells: Floats, weights: Floats, states: int, *, prior_rows: float = 1.0) -> Self:
+        """Return the emission in which every state has mean and variance of all rows."""
+        mean, variance = mean_and_variance(cells, weights)
+        every = np.ones((states, 1))
+        return cls(mean * every, variance * every, prior_rows, variance / states ** (2 / len(mean)), mean)
+
+    @property
+    def width(self) -> int:
+        """Number of columns."""
+        return int(self.mean.shape[1])
+
+    @property
+    def n_parameters(self) -> int:
+        """A mean and a variance of each column for each state."""
+        return 2 * int(self.mean.size)
+
+    def lines(self, features: Any) -> Floats:
+        """Return the log density of the known cells of each row in each state."""
+        missing = np.isnan(features)
+        some = bool(missing.any())
+        constant = np.log(2.0 * math.pi * self.variance)
+        made = np.empty((len(features), self.states))
+        for state in range(self.states):
+            squares = np.square(features - self.mean[state]) / self.variance[state] + constant[state]
+            made[:, state] = -0.5 * (np.where(missing, 0.0, squares) if some else squares).sum(axis=1)
+        return made
+
+    def statistics(self, features: Any, counts: Floats) -> Floats:
+        """Return weight, sum and sum of squares around `centre`, shape (states, 3, columns)."""
+        known = ~np.isnan(features)
+        x = np.where(known, features - self.centre, 0.0)
+        return np.stack([counts.T @ known, counts.T @ x, counts.T @ np.square(x)], axis=1)
+
+    def maximised(self, statistics: Floats) -> Self:
+        """Return mean and variance of the rows of each state, the prior's included."""
+        weight, total, squares = statistics[:, 0], statistics[:, 1], statistics[:, 2]
+        seen = weight > 0
+        mean = np.divide(total, weight, out=self.mean - self.centre, where=seen)
+        spread = np.maximum(squares - weight * mean**2, 0.0) + self.prior_rows * self.prior_variance
+        variance = np.divide(spread, weight + self.prior_rows, out=self.variance.copy(), where=seen)
+        # Rounding leaves this much of the variance of equal cells.
+        floor = np.finfo(np.float64).eps * (self.prior_variance + mean**2)
+        return replace(self, mean=mean + self.centre, variance=np.maximum(variance, floor))
+
+    def log_prior(self) -> float:
+        """Return the log density of the prior's rows."""
+        return -0.5 * self.prior_rows * float(np.sum(np.log(self.variance) + self.prior_variance / self.variance))
+
+    def moments(self, cells: Floats) -> tuple[Floats, Floats]:
+        """Return mean and variance of each cell in each state."""
+        missing = np.isnan(cells)[:, None, :]
+        return np.where(missing, self.mean, cells[:, None, :]), np.where(missing, self.variance, 0.0)
+
+    def cdf(self, values: Floats, cells: Floats) -> Floats:
+        """Return P(cell <= value | state)."""
+        return np.asarray(ndtr((values[:, None, :] - self.mean) / np.sqrt(self.variance)))
+
+    def sampled(self, cells: Floats, states: Integers, random: np.random.Generator) -> Floats:
+        """Return the cells with missing ones sampled given the state of each row."""
+        drawn = self.mean[states] + np.sqrt(self.variance)[states] * random.normal(size=cells.shape)
+        return np.where(np.isnan(cells), drawn, cells)
