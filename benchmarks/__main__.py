@@ -32,6 +32,7 @@ TOPICS = (
     "real",
     "classes",
     "imputing",
+    "mixed_tables",
     "structures",
     "density",
     "thrift",
@@ -44,8 +45,12 @@ DRAWING = ("accuracy", "consistency")
 """The topics whose models are sampled with a concentration that one can choose."""
 COMPARING = ("first_minute", "versions", "em_states")
 """The topics that can measure another checkout beside this one."""
-LONG = ("density",)
-"""The topics that take hours, can be run for some data sets only, and beside what another Python has installed."""
+LONG = ("density", "mixed_tables")
+"""The topics that take hours and can be run for some data sets only."""
+PEERS = ("density",)
+"""The topics that can measure what another Python has installed."""
+SPLITS = ("mixed_tables",)
+"""The topics that can be run for some methods and some splits only."""
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS", "POLARS_MAX_THREADS")
 
 
@@ -76,7 +81,13 @@ def _arguments() -> argparse.Namespace:
         "--peer",
         type=Path,
         metavar="PYTHON",
-        help=f"a Python that has deeprob-kit, to be measured in {' and '.join(LONG)}",
+        help=f"a Python that has deeprob-kit, to be measured in {' and '.join(PEERS)}",
+    )
+    parser.add_argument(
+        "--methods", nargs="+", default=[], help=f"the methods of {' and '.join(SPLITS)} (default: all)"
+    )
+    parser.add_argument(
+        "--seeds", nargs="+", type=int, default=[], help=f"the splits of {' and '.join(SPLITS)} (default: 0 to 4)"
     )
     arguments = parser.parse_args()
     if unknown := [topic for topic in arguments.topics if topic not in TOPICS]:
@@ -97,8 +108,12 @@ def main() -> None:
         if topic in COMPARING and arguments.against:
             options["against"] = arguments.against.resolve()
         if topic in LONG:
+            options["sets"] = arguments.sets
+        if topic in PEERS:
             # Not resolved: a link to a Python is how an environment of its own is distinguished from the system's.
-            options.update(sets=arguments.sets, peer_python=arguments.peer and arguments.peer.absolute())
+            options["peer_python"] = arguments.peer and arguments.peer.absolute()
+        if topic in SPLITS:
+            options.update(methods=arguments.methods, seeds=arguments.seeds)
         import_module(f"benchmarks.{topic}").run(quick=arguments.quick, **options)
 
 
