@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, get_args
 
+from eigentree.counting.coarse_pairs import pairs_of_rows
 from eigentree.counting.pair_counts import PairCounts
 from eigentree.data.streams.encoded_stream import Encoded, StreamSchema, any_rows_and_columns
 from eigentree.data.streams.sources import is_stream
@@ -44,7 +45,10 @@ def resolved(
     if isinstance(structure, HiddenChowLiu):
         rows, columns = any_rows_and_columns(X, options)
         weights = None if isinstance(rows, Encoded) else checked_weights(options.sample_weight, rows.count)
-        return structure.learned(PairCounts.empty(columns).count(rows, weights)), columns, rows
+        if isinstance(rows, Encoded):
+            return structure.learned(PairCounts.empty(columns).count(rows, weights)), columns, rows
+        graph = structure.learned(pairs_of_rows(rows, weights))
+        return graph.with_states(dict.fromkeys(columns.numbers, 1)), columns, rows
     if isinstance(X, Rows):
         return graph_over(structure, X.columns), X.columns, X
     if is_stream(X):

@@ -70,6 +70,8 @@ class SizeTrial:
         Mean log probability of a held-out row, where that was highest.
     seconds : float
         Processor time; NaN where it was read from a file. Trials are compared without it.
+    emissions : str
+        How numbers were fitted; empty where there are none.
     """
 
     size: Size
@@ -79,6 +81,7 @@ class SizeTrial:
     log_likelihood: float
     validation: float
     seconds: float = field(default=math.nan, compare=False)
+    emissions: str = ""
 
     def values(self) -> list[Any]:
         """Return all but the size, in the order of the attributes."""
@@ -168,6 +171,7 @@ class SizeSearch:
         lines += [
             f"  {trial.size.hidden_states:6d}  {trial.size.trees:5d}  {trial.start:7s}  {trial.passes:6d}  "
             f"{trial.parameters:10,d}  {_shown(trial.log_likelihood):>10s}  {trial.validation:10.4f}"
+            f"{'  ' + trial.emissions if trial.emissions else ''}"
             for trial in self.trials
         ]
         return "\n".join(lines)

@@ -50,11 +50,13 @@ def _absent(_: Reader | None, content: Any, at: At) -> tuple[str, ...]:
 
 def _trial_content(_: Writer | None, name: str, trial: SizeTrial) -> list[Any]:
     # Without the seconds: the same rows are the same bytes.
-    return [*trial.size, *(plain(figure, "a figure of a trial") for figure in trial.values()[:-1])]
+    figures = (trial.start, trial.passes, trial.parameters, trial.log_likelihood, trial.validation)
+    shown = [trial.emissions] if trial.emissions else []
+    return [*trial.size, *(plain(figure, "a figure of a trial") for figure in figures), *shown]
 
 
 def _trial(_: Reader | None, content: Any, at: At) -> SizeTrial:
-    # Earlier files had the seconds behind it.
+    # Earlier files had the seconds behind it; what numbers have stands there now.
     if type(content) is not list or len(content) not in (7, 8):
         raise FileError("a trial has a size, a start and four figures")
     states, trees, start, passes, parameters, *figures = content[:7]
@@ -62,9 +64,9 @@ def _trial(_: Reader | None, content: Any, at: At) -> SizeTrial:
         raise UnknownEntryError(f"there is no start {quoted(start)}")
     size = Size(whole(states, "hidden states"), whole(trees, "trees", 1))
     log_likelihood, validation = (number(figure, "a figure of a trial") for figure in figures)
-    return SizeTrial(
-        size, start, whole(passes, "passes"), whole(parameters, "parameters"), log_likelihood, validation
-    )
+    emissions = content[7] if len(content) == 8 and type(content[7]) is str else ""
+    counts = (whole(passes, "passes"), whole(parameters, "parameters"))
+    return SizeTrial(size, start, *counts, log_likelihood, validation, emissions=emissions)
 
 
 _START = Record(

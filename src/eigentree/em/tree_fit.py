@@ -55,6 +55,10 @@ class TreeFit:
         """Return the objective of some rows."""
         return TreeObjective.of(self.graph, rows, self.missing, self.pseudo_counts, self.threads)
 
+    def initialisers(self, first: DistinctRows) -> TreeInit:
+        """Return the initialisers, which start from the rows of a sample."""
+        return TreeInit(self.graph, self.rows, first, self.missing)
+
     @cached_property
     def sample(self) -> Sample:
         """All rows."""
@@ -89,14 +93,14 @@ def fit_tree(
     if isinstance(init, LatentNetwork):
         start = fit.whole.layout.vector(init)
         return run_each(fit.sample, [Candidate("given", lambda: start)], *how)
-    starts = TreeInit(fit.graph, fit.rows, fit.rows, fit.missing)
+    starts = fit.initialisers(fit.rows)
     if init != "multistart" or not starts.hidden:
         # Without hidden variables that the data depend on, one EM iteration from anywhere leads to the optimum.
         kind: Kind = "random" if init == "multistart" else init
         seeds = random.spawn(n_init if starts.hidden else 1)
         return run_each(fit.sample, [starts.candidate(kind, seed) for seed in seeds], *how)
     samples = fit.samples(random)
-    starts = TreeInit(fit.graph, fit.rows, samples[0][0], fit.missing)
+    starts = fit.initialisers(samples[0][0])
     # Where all rows are one sample, they are too few for moments to be confirmed.
     moments = starts.candidate("spectral", random.spawn(1)[0]) if len(samples) > 1 else None
     every = [sample for _, sample in samples]

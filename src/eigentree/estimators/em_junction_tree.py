@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, field
 from functools import cache, partial
 from numbers import Integral
@@ -19,6 +20,10 @@ from eigentree.em.em_report import StartReport
 from eigentree.em.estep.unique_rows import DistinctRows, columns_with_missing
 from eigentree.em.holdout import Fold, check_split, folds_of, held_out
 from eigentree.em.init.trees import FEW_PSEUDO_COUNTS, KINDS
+from eigentree.em.mixed.emission_choice import checked_emissions, column_kinds, families_of_columns
+from eigentree.em.mixed.mixed_fit import MixedFit, mixed_layout
+from eigentree.em.mixed.mixed_objective import MixedObjective
+from eigentree.em.mixed.mixed_search import average_designs, search_designs
 from eigentree.em.optimize.stopping import Stopping
 from eigentree.em.parameters import ParameterLayout
 from eigentree.em.size_search import SizeProblem, average, search
@@ -32,6 +37,7 @@ from eigentree.estimators.memory_sample import (
     search_sample,
     some_of,
 )
+from eigentree.estimators.mixed_rows_read import NumberColumns, mixed_problem, split_rows
 from eigentree.estimators.mixins.constructor_parameters import estimator_class, learns
 from eigentree.estimators.mixins.iterative_mixin import IterativeMixin, warn_interrupted
 from eigentree.estimators.mixins.latent_mixin import LatentMixin, checked_init, encoded
@@ -47,6 +53,7 @@ if TYPE_CHECKING:
     from eigentree.data.tables.columns import Columns
     from eigentree.data.tables.state_rules import Categories, NumericRule, UnknownRule
     from eigentree.em.init.trees import Kind
+    from eigentree.em.mixed.mixed_search import MixedSearchState
     from eigentree.em.optimize.stopping import Rule
     from eigentree.em.size_search import SearchState
     from eigentree.em.sizes import SizeSearch
@@ -116,8 +123,15 @@ class EMJunctionTree(IterativeMixin, LatentMixin):
         All labels of some columns by name, or those of every column; by default those that occur or are declared.
     handle_unknown : {"error", "missing"}
         What a label is that its column does not have: an error, or a missing cell.
-    numeric : {"error", "quantiles"}
-        What a continuous column is: an error, or cut into bins with about equally many rows.
+    numeric : {"emissions", "quantiles", "error"}
+        What a column of numbers is: numbers with an emission, bins with about equally many rows, or an error.
+    emissions : "auto", str, or dict
+        The family of the distribution of number columns given the state of their parents. A dict has the names of
+        columns, or tuples of names for groups with one distribution, and a family for each: "gaussian", "full" (a
+        covariance for a group), "tied", "student", "lognormal", "gamma", "poisson", "negative_binomial",
+        "semiparametric", "normal_scores", "ordinal" (of ordered labels), "categorical" (numbers are labels), or a
+        dict of such a name as "family" and its settings. "auto": Gaussians, and negative binomials of counts; for
+        ``structure="auto"`` chosen on held-out rows.
 
     Attributes
     ----------
@@ -185,7 +199,8 @@ class EMJunctionTree(IterativeMixin, LatentMixin):
     verbose: int = 0
     categories: Categories | None = None
     handle_unknown: UnknownRule = "error"
-    numeric: NumericRule = "error"
+    numeric: NumericRule = "emissions"
+    emissions: Any = "auto"
 
     _pseudo_count_rules = ("auto",)
 
@@ -232,7 +247,10 @@ class EMJunctionTree(IterativeMixin, LatentMixin):
             return self._fit_sizes(template, X, sample_weight, validation, random)
         graph, columns, rows = resolved(self.structure, X, ReadOptions.of(self, sample_weight))
         finish: Finish | None = None
-        if isinstance(rows, Encoded):
+        families = families_of_columns(self.emissions, columns)
+        if families:
+            fit, count = self._mixed_fit(graph, columns, families, rows, sample_weight, validation, random)
+        elif isinstance(rows, Encoded):
             parted, share = parted_rows(rows), self.validation_fraction
             rows, sample_weight, count, finish = fit_sample(
                 graph, columns, parted, self.finish_rows, share, random, self._stopping
@@ -241,10 +259,12 @@ class EMJunctionTree(IterativeMixin, LatentMixin):
             if isinstance(self.finish_rows, Integral):
                 rows, sample_weight = some_of(rows, sample_weight, int(self.finish_rows), random)
             count = rows.count
-        fit = self._tree_fit(graph, columns, rows, sample_weight, validation, random, finish)
+        if not families:
+            fit = self._tree_fit(graph, columns, rows, sample_weight, validation, random, finish)
         init = checked_init(self.init, fit.graph) if isinstance(self.init, LatentNetwork) else self._start
         most = self.max_iter * (self.n_init if init == "random" else 1)
-        states = fit_rows(fit, finish, init, self.n_init, random, self.pseudo_counts == "auto")
+        has_choice = self.pseudo_counts == "auto" and not families
+        states = fit_rows(fit, finish, init, self.n_init, random, has_choice)
         last, objective, state = self._followed(states, most, self.max_iter)
         if finish is not None and objective is not last.whole:
             count = finish.size
@@ -273,6 +293,8 @@ class EMJunctionTree(IterativeMixin, LatentMixin):
                 f"structure={quoted(self.structure)} searches for a size and starts of its own; leave init out"
             )
         found, columns = any_rows_and_columns(X, ReadOptions.of(self, sample_weight))
+        if families_of_columns(self.emissions, columns):
+            return self._fit_designs(found, columns, sample_weight, validation, random)
         pairs: PairCounts | None = None
         if isinstance(found, Encoded):
             parted = parted_rows(found)
@@ -308,6 +330,63 @@ class EMJunctionTree(IterativeMixin, LatentMixin):
                 "n_iter_": len(fits[0].history),
                 "converged_": converged,
                 "finish_rows_": count,
+            }
+        )
+
+    def _fit_designs(
+        self,
+        X: Rows | Encoded,
+        columns: Columns,
+        sample_weight: ArrayLike | None,
+        validation: ArrayLike | Any | None,
+        random: np.random.Generator,
+    ) -> Self:
+        """Return the estimator after a search over structures and emissions of a table with numbers."""
+        families = families_of_columns(self.emissions, columns)
+        given = families if self.emissions != "auto" else {}
+        numbers = NumberColumns.of(columns, {**families, **given})
+        rows = numbers.read(X, sample_weight).by_value()
+        held = None if validation is None else numbers.read(validation, None)
+        if isinstance(self.emissions, Mapping):
+            given = checked_emissions(self.emissions)
+        problem = mixed_problem(
+            numbers,
+            {group: family for group, family in given.items() if group in families},
+            rows,
+            held,
+            self.validation_fraction,
+            FEW_PSEUDO_COUNTS if isinstance(self.pseudo_counts, str) else float(self.pseudo_counts),
+            self.n_jobs,
+            self.n_init,
+            random,
+        )
+        state: MixedSearchState | None = None
+        converged = True
+        try:
+            with shown_search(self.verbose) as report:
+                for state in search_designs(problem, random):
+                    report(state)
+        except KeyboardInterrupt:
+            if state is None or not state.members:
+                raise
+            converged = False
+            warn_interrupted(f"the search over designs, at {state.size}")
+        assert state is not None
+        network, sizes = average_designs(problem, state)
+        best = state.best
+        return self._become(
+            {
+                "columns_": columns,
+                "network_": self._in_order(network).with_columns(columns),
+                "pseudo_counts_": problem.pseudo_counts,
+                "search_": sizes,
+                "start_": StartReport(best.trial.start, best.trial.log_likelihood, math.nan),
+                "history_": np.array(best.histories[0][0]),
+                "validation_history_": np.array(best.histories[0][1]),
+                "objectives_": np.array([member.trial.log_likelihood for member in state.members]),
+                "n_iter_": len(best.histories[0][0]) - 1,
+                "converged_": converged,
+                "finish_rows_": len(rows.weights),
             }
         )
 
@@ -351,6 +430,7 @@ class EMJunctionTree(IterativeMixin, LatentMixin):
 
     def _check_arguments(self, validation: object) -> None:
         self._check_runs(KINDS, LatentNetwork)
+        checked_emissions(self.emissions)
         if validation is not None and self.validation_fraction:
             raise ParameterError("validation rows are given, so validation_fraction must be 0")
         if self.finish_rows is not None and not (isinstance(self.finish_rows, str) and self.finish_rows == "auto"):
@@ -390,6 +470,38 @@ class EMJunctionTree(IterativeMixin, LatentMixin):
         return TreeFit(
             graph, rows, incomplete, pseudo_counts, stopping, self.max_iter, self.accelerate, self.n_jobs, checked
         )
+
+    def _mixed_fit(
+        self,
+        graph: LatentGraph,
+        columns: Columns,
+        families: Mapping[tuple[str, ...], Any],
+        X: Rows | Encoded,
+        sample_weight: ArrayLike | None,
+        validation: ArrayLike | Any | None,
+        random: np.random.Generator,
+    ) -> tuple[MixedFit, int]:
+        """Return the fit of rows with numbers, with those that are held out, and how many rows there are."""
+        numbers = NumberColumns.of(columns, families)
+        graph = numbers.graph(graph)
+        rows = numbers.read(X, sample_weight)
+        count = len(rows.codes)
+        held = None
+        if validation is not None:
+            held = numbers.read(validation, None)
+        rows, held = (rows, held) if held else split_rows(rows, self.validation_fraction, random)
+        missing = numbers.missing(graph, rows) | (numbers.missing(graph, held) if held else frozenset())
+        layout = mixed_layout(graph, families, numbers.names, rows)
+        checked = MixedObjective.of(layout, numbers.names, held, missing, 0.0, self.n_jobs) if held else None
+        pseudo_counts = PSEUDO_COUNTS[0] if isinstance(self.pseudo_counts, str) else float(self.pseudo_counts)
+        stopping = self._stopping(len(rows.weights), float(rows.weights.sum()), layout.learned_count)
+        how = (pseudo_counts, stopping, self.max_iter, False, self.n_jobs, checked)
+        return MixedFit(graph, rows, missing, *how, vectors=layout, names=numbers.names), count
+
+    @property
+    def _column_kinds(self) -> dict[str, str]:
+        """The kinds of columns that the given emissions ask for."""
+        return column_kinds(self.emissions)
 
     def _stopping(self, rows: int, weight: float, parameters: int) -> Stopping:
         """Return when a run on so many rows that differ has converged."""

@@ -46,7 +46,7 @@ class LatentClassModel(EMJunctionTree):
         answer that nobody in a class gave is rare there and not impossible, so that new rows have a finite score. 0
         is maximum likelihood itself, 0.1 to 1 shrinks where rows are few, "auto" as for `EMJunctionTree`.
     random_state : int, Generator or None
-    n_jobs, verbose, categories, handle_unknown, numeric
+    n_jobs, verbose, categories, handle_unknown, numeric, emissions
         As those of `EMJunctionTree`.
 
     Attributes
@@ -86,7 +86,8 @@ class LatentClassModel(EMJunctionTree):
         verbose: int = 0,
         categories: Categories | None = None,
         handle_unknown: UnknownRule = "error",
-        numeric: NumericRule = "error",
+        numeric: NumericRule = "emissions",
+        emissions: Any = "auto",
     ) -> None:
         self.n_classes = n_classes
         self.n_init = n_init
@@ -100,6 +101,7 @@ class LatentClassModel(EMJunctionTree):
         self.categories = categories
         self.handle_unknown = handle_unknown
         self.numeric = numeric
+        self.emissions = emissions
 
     @property  # type: ignore[misc]
     def structure(self) -> Mixture:  # type: ignore[override]

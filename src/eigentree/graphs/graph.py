@@ -170,6 +170,19 @@ class LatentGraph(Derived):
             f"{len(self.edges)} {kind} edges>"
         )
 
+    def with_states(self, states: Mapping[str, int]) -> LatentGraph:
+        """Return the graph with other numbers of states of some variables.
+
+        Examples
+        --------
+        >>> LatentGraph({"h": 2, "x": 4}, [("h", "x")], ["h"]).with_states({"x": 1}).states["x"]
+        1
+        """
+        for name in states:
+            self.require(name)
+        changed = {**self.states, **states}
+        return self if changed == dict(self.states) else LatentGraph(changed, self.edges, self.hidden, self.directed)
+
     def parents(self, name: str) -> tuple[str, ...]:
         """Return the parents of a variable, in the order in which their edges were given.
 

@@ -22,7 +22,16 @@ from eigentree.errors import DataError, GraphError, ParameterError, in_short, qu
 from eigentree.inference.dask_queries import drawn_lazily, filled_lazily, predicted_lazily
 from eigentree.inference.threads import in_stretches
 from eigentree.messages import notice, renamed_arguments
-from eigentree.validation import Seed, check_cells, different_names, generator, one_of, our_arithmetic, whole_number
+from eigentree.validation import (
+    Seed,
+    check_cells,
+    different_names,
+    finite_number,
+    generator,
+    one_of,
+    our_arithmetic,
+    whole_number,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Sequence
@@ -53,14 +62,43 @@ class Queries(ABC):
         """Return the most probable state of the target given the other cells of each row, shape (rows,).
 
         Of a column its labels; of a hidden variable, such as the class of a mixture, the number of its state. Each
-        row's is that of the largest entry of `predict_proba`, which has the same arguments.
+        row's is that of the largest entry of `predict_proba`, which has the same arguments. Of a number it is the
+        mean given the other cells of the row.
         """
         name = self._target(target)
+        if name in self._columns.numbers:
+            return self._predicted_number(X, name)
         proba: Any = self.predict_proba(X, name)
         if is_dask_frame(X):
             return proba.idxmax(axis=1)
         best = proba.argmax(axis=1)
         return np.asarray(best) if name in self._model.graph.hidden else _array(self._columns.labels(name))[best]
+
+    def predict_quantiles(
+        self, X: ArrayLike | Any, target: str, quantiles: Sequence[float] = (0.05, 0.5, 0.95)
+    ) -> LabeledTable:
+        """Return quantiles of a number given the other cells of each row, shape (rows, quantiles).
+
+        Parameters
+        ----------
+        X : array-like of shape (rows, columns) or a data frame
+        target : str
+            The name of a column of numbers; its own cell is not read.
+        quantiles : sequence of float
+            Shares between 0 and 1: 0.05 and 0.95 enclose 90 %.
+        """
+        shares = [finite_number("quantiles", share, 0.0) for share in quantiles]
+        if not shares or not all(0 < share < 1 for share in shares):
+            raise ParameterError(f"quantiles are shares between 0 and 1, not {quoted(quantiles)}")
+        return by_row(X, self._predicted_number(X, target, shares), ["quantile"], [shares])
+
+    def _predicted_number(self, X: ArrayLike | Any, target: str, quantiles: Sequence[float] | None = None) -> Floats:
+        model: Any = self._model
+        if target not in self._columns.numbers:
+            raise DataError(f"{quoted(target)} is no column of numbers; predict_proba has its probabilities")
+        self._check_in_memory(X, "predict")
+        found: Floats = model.predict_number(Rows.of(X, self._columns, absent=target), target, quantiles)
+        return found
 
     def predict_proba(self, X: ArrayLike | Any, target: str | None = None) -> LabeledTable:
         """Return P(target | the other cells) of each row, shape (rows, states of the target).
@@ -99,7 +137,7 @@ class Queries(ABC):
     def impute(
         self,
         X: ArrayLike | Any,
-        method: Literal["mode", "sample"] = "mode",
+        method: Literal["mode", "median", "sample"] = "mode",
         random_state: Seed = None,
     ) -> Any:
         """Return the rows with their missing cells filled, by the most probable state or by a joint sample.
@@ -111,9 +149,10 @@ class Queries(ABC):
         ----------
         X : array-like of shape (rows, columns), a data frame, or rows of letters
             Labels, or codes where the columns have none; None, NaN, null or -1 for a missing cell.
-        method : {"mode", "sample"}
-            "mode" takes the most probable state of each missing cell given the known cells of its row; "sample"
-            samples all missing cells of a row together.
+        method : {"mode", "median", "sample"}
+            "mode" takes the most probable state of each missing cell given the known cells of its row, and of a
+            number its mean; "median" is the same but for numbers, which get their median; "sample" samples all
+            missing cells of a row together.
         random_state : int, Generator or None
             For "sample".
         """
@@ -160,9 +199,15 @@ class Queries(ABC):
         wanted = different_names("names", names)
         return self._labeled(self._model.joint(wanted), wanted)
 
-    def conditional(self, names: Sequence[str], given: Mapping[str, Any]) -> LabeledTable:
-        """Return the table P(names | given), axes in the order of the names."""
+    def conditional(self, names: Sequence[str], given: Mapping[str, Any]) -> Any:
+        """Return the table P(names | given), axes in the order of the names; of one number its density.
+
+        A density has `pdf`, `cdf`, `quantile`, `mean`, `std`, `sample` and `plot`.
+        """
         wanted = different_names("names", names)
+        if len(wanted) == 1 and wanted[0] in self._columns.numbers:
+            model: Any = self._model
+            return model.density(wanted[0], self._codes(given))
         return self._labeled(self._model.conditional(wanted, self._codes(given)), wanted)
 
     def _target(self, target: str | None) -> str:
@@ -188,12 +233,13 @@ class Queries(ABC):
     def _rows(self, X: ArrayLike | Any) -> Rows:
         return Rows.of(X, self._columns)
 
-    def _codes(self, given: Mapping[str, Any]) -> Mapping[str, int]:
-        """Return evidence as codes."""
+    def _codes(self, given: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return evidence as codes, and numbers as they are."""
         # The graph knows hidden names too, and says so of one.
         for name in given if isinstance(given, Mapping) else ():
             self._model.graph.column(name)
-        return self._columns.given_codes(given)
+        values = self._columns.given_values(given)
+        return {**self._columns.given_codes({name: given[name] for name in given if name not in values}), **values}
 
     def _labeled(self, table: Floats, names: Sequence[str]) -> LabeledTable:
         return LabeledTable.answer(table, names, [self._columns.labels(name) for name in names])
@@ -325,7 +371,7 @@ class Model:
     def impute(
         self,
         X: ArrayLike | Any,
-        method: Literal["mode", "sample"] = "mode",
+        method: Literal["mode", "median", "sample"] = "mode",
         seed: Seed = None,
     ) -> tuple[Integers, int]:
         """Return the rows as codes with their missing cells filled, and for how many cells that was undefined.
@@ -333,7 +379,7 @@ class Model:
         "mode" takes the most probable state of each missing cell given the known cells of its row; "sample" samples
         all missing cells of a row together.
         """
-        one_of("method", method, ("mode", "sample"))
+        one_of("method", method, ("mode", "median", "sample"))
         rows = Rows.of(X, self.columns)
         filled = np.empty((rows.count, len(self.columns.states)), np.int64)
         random = generator(seed)

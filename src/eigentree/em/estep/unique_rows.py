@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from eigentree.arrays import Codes, Floats, Integers
     from eigentree.graphs.graph import LatentGraph
 
-__all__ = ["DistinctRows", "columns_with_missing", "margins", "systematic"]
+__all__ = ["DistinctRows", "columns_with_missing", "margins", "sample_weights", "systematic"]
 
 
 class DistinctRows(NamedTuple):
@@ -55,19 +55,27 @@ class DistinctRows(NamedTuple):
 
     def sampled(self, size: int, random: np.random.Generator) -> tuple[DistinctRows, float]:
         """Return about so many rows that differ, with their share of the weight, and how many rows were drawn."""
-        shares = self.weights / self.weights.sum()
-        draws = float(size)
-        for _ in range(30):
-            # Rows that are drawn anyway leave draws to others.
-            draws *= size / np.minimum(draws * shares, 1.0).sum()
-        counts = systematic(draws / self.weights.sum() * self.weights, random)
-        weights = counts / counts.sum() * self.weights.sum() * size / len(self.weights)
-        return self.weighing(weights), float(counts.sum())
+        weights, drawn = sample_weights(self.weights, size, random)
+        return self.weighing(weights), drawn
 
     def weighing(self, weights: Floats) -> DistinctRows:
         """Return the rows with other weights, without those of none."""
         kept = np.flatnonzero(weights > 0)
         return DistinctRows(np.asfortranarray(self.codes[kept]), weights[kept], self.first[kept])
+
+
+def sample_weights(weights: Floats, size: int, random: np.random.Generator) -> tuple[Floats, float]:
+    """Return the weights of a sample of about so many rows that differ, with their share of the weight.
+
+    With it comes how many rows were drawn.
+    """
+    shares = weights / weights.sum()
+    draws = float(size)
+    for _ in range(30):
+        # Rows that are drawn anyway leave draws to others.
+        draws *= size / np.minimum(draws * shares, 1.0).sum()
+    counts = systematic(draws / weights.sum() * weights, random)
+    return counts / counts.sum() * weights.sum() * size / len(weights), float(counts.sum())
 
 
 def systematic(expected: Floats, random: np.random.Generator) -> Floats:

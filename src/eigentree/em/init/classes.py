@@ -26,9 +26,11 @@ if TYPE_CHECKING:
 __all__ = [
     "FLOOR",
     "NOISE",
+    "SHARPNESS",
     "Classes",
     "carried",
     "class_graph",
+    "copies_of_class",
     "most_classes",
     "random_start",
     "seeded",
@@ -136,7 +138,7 @@ def carried(
     variables with the same neighbours stay the same for ever.
     """
     graph, count = layout.graph, len(classes.shares)
-    copies = {name: _copies(count, graph.states[name], noise) for name in graph.hidden}
+    copies = {name: copies_of_class(count, graph.states[name], noise) for name in graph.hidden}
     given_class = {**copies, **classes.columns}
     parts = []
     for axes in layout.axes.values():
@@ -151,7 +153,7 @@ def carried(
     return layout.mixed(layout.normalised(counts, layout.uniform), FLOOR)
 
 
-def _copies(classes: int, states: int, noise: float) -> Floats:
+def copies_of_class(classes: int, states: int, noise: float) -> Floats:
     """Return P(hidden variable | class), shape (classes, states): as many states as there are take turns."""
     turns = min(classes, states)
     same = (np.arange(classes) % turns)[:, None] == np.arange(states) % turns

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -113,6 +113,9 @@ class Objective(ABC):
     """The log-likelihood of data plus the log density of a Dirichlet prior: log entries times pseudo-counts."""
 
     prior: Floats
+
+    is_accelerable: ClassVar[bool] = True
+    """Whether all parameters are entries of distributions, which quasi-Newton steps are made for."""
 
     @property
     @abstractmethod

@@ -93,7 +93,7 @@ def em_run(
         )
     run = _validated(EMRun(here, (here.objective,)), validation)
     yield run
-    lbfgs = LBFGS(objective.layout) if accelerate else None
+    lbfgs = LBFGS(objective.layout) if accelerate and objective.is_accelerable else None
     for _ in range(max_iter):
         moved = _accelerated(objective, run, lbfgs) if lbfgs else None
         plain = moved is None

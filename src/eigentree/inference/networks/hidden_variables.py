@@ -16,7 +16,6 @@ import numpy as np
 from eigentree.core.trees.categorical_sampling import choose
 from eigentree.core.trees.max_product import decode
 from eigentree.data.tables.restore import frame_like
-from eigentree.data.tables.rows import rows_at_a_time
 from eigentree.errors import DataError, GraphError
 from eigentree.inference.operators.operator_layout import laid_out
 from eigentree.inference.operators.tree_operators import NodeOperator
@@ -80,9 +79,7 @@ class HiddenQueries(Queries):
             warn_undefined(lost, f"rows {self._model.undefined}; the marginals of the hidden variables were used")
             return {name: _by_row(X, proba, (name,)) for name, proba in found.items()}
         asked = self._hidden_names(names)
-        revealed = self._tables.reveal(asked)
-        places = [revealed.columns.position(name) for name in asked]
-        shape = [revealed.columns.states[place] for place in places]
+        shape = [self._model.graph.states[name] for name in asked]
         if math.prod(shape) > MOST_POSTERIOR_STATES:
             raise DataError(
                 f"the joint posterior of {list(asked)} has {math.prod(shape):,} states (the limit is "
@@ -90,15 +87,17 @@ class HiddenQueries(Queries):
             )
         rows = self._rows(X)
         log_joint = np.empty((rows.count, math.prod(shape)))
-        for start, codes in rows.chunks(rows_at_a_time(len(revealed.columns.names))):
-            wide = revealed.extended(codes, self._columns.names)
+        for part, known, codes, _ in self._tables.evidence(rows, len(self._columns.names) + len(asked)):
+            revealed = known.reveal(asked)
+            places = [revealed.columns.position(name) for name in asked]
+            wide = revealed.extended(codes, known.columns.names)
             for cell, states in enumerate(np.ndindex(*shape)):
                 wide[:, places] = states
-                log_joint[start : start + len(codes), cell] = revealed.score(wide)[0]
+                log_joint[part, cell] = revealed.score(wide)[0]
         impossible = ~np.isfinite(log_joint).any(axis=1)
         if impossible.any():
             with np.errstate(divide="ignore"):
-                log_joint[impossible] = np.log(revealed.joint(asked)).ravel()
+                log_joint[impossible] = np.log(self._tables.reveal(asked).joint(asked)).ravel()
         count = int(impossible.sum())
         warn_undefined(count, f"rows {self._model.undefined}; the hidden variables' own distribution was used")
         joint = np.exp(log_joint - log_joint.max(axis=1, keepdims=True))
@@ -119,13 +118,12 @@ class HiddenQueries(Queries):
             Labels, or codes where the columns have none; None, NaN, null or -1 for a missing cell.
         """
         hidden = self._hidden_names(self._model.graph.hidden)
-        decoder = self._tables.decoder
         rows = self._rows(X)
         states = np.empty((rows.count, len(hidden)), np.int64)
         log_prob = np.empty(rows.count)
-        for start, codes in rows.chunks(rows_at_a_time(len(decoder.tree.nodes))):
-            part = slice(start, start + len(codes))
-            states[part], log_prob[part] = decoder.decode(codes, hidden)
+        for part, known, codes, log_scale in self._tables.evidence(rows, len(self._tables.decoder.tree.nodes)):
+            states[part], found = known.decoder.decode(codes, hidden)
+            log_prob[part] = found + log_scale
         impossible = int(np.isneginf(log_prob).sum())
         warn_undefined(impossible, "rows are impossible under this model; their hidden states are -1")
         framed = frame_like(X, dict(zip(hidden, states.T, strict=True)))
@@ -139,16 +137,15 @@ class HiddenQueries(Queries):
         For a frame it is a frame of the same library.
         """
         hidden = self._hidden_names(self._model.graph.hidden)
-        revealed = self._tables.reveal(hidden)
-        places = [revealed.columns.position(name) for name in hidden]
         rows = self._rows(X)
         random = generator(random_state)
         sampled = np.empty((rows.count, len(hidden)), np.int64)
         undefined = 0
-        for start, codes in rows.chunks(rows_at_a_time(len(revealed.columns.names))):
-            wide = revealed.extended(codes, self._columns.names)
+        for part, known, codes, _ in self._tables.evidence(rows, len(self._columns.names) + len(hidden)):
+            revealed = known.reveal(hidden)
+            wide = revealed.extended(codes, known.columns.names)
             undefined += revealed.operators.draw(wide, random)
-            sampled[start : start + len(codes)] = wide[:, places]
+            sampled[part] = wide[:, [revealed.columns.position(name) for name in hidden]]
         warn_undefined(undefined, f"cells {self._model.undefined}; they were sampled from their marginal")
         framed = frame_like(X, dict(zip(hidden, sampled.T, strict=True)))
         return sampled if framed is None else framed
@@ -156,14 +153,16 @@ class HiddenQueries(Queries):
     @our_arithmetic
     def _marginals(self, X: ArrayLike | Any, names: tuple[str, ...]) -> tuple[dict[str, Floats], int]:
         """Return the posterior of each variable by itself, and how many rows are impossible."""
-        revealed = self._tables.reveal(self._hidden_names(names))
+        asked = self._hidden_names(names)
         rows = self._rows(X)
-        places = [revealed.columns.position(name) for name in names]
-        found = {name: np.empty((rows.count, self._model.graph.states[name])) for name in names}
+        states = self._model.graph.states
+        found = {name: np.empty((rows.count, states[name])) for name in names}
         lost: Booleans = np.zeros(rows.count, np.bool_)
-        for start, codes in rows.chunks(rows_at_a_time(sum(revealed.columns.states))):
-            part = slice(start, start + len(codes))
-            tables = revealed.distributions(revealed.extended(codes, self._columns.names), places)
+        cells = sum(states[name] for name in (*self._model.graph.observed, *asked))
+        for part, known, codes, _ in self._tables.evidence(rows, cells):
+            revealed = known.reveal(asked)
+            places = [revealed.columns.position(name) for name in names]
+            tables = revealed.distributions(revealed.extended(codes, known.columns.names), places)
             for name, (table, gone) in zip(names, tables, strict=True):
                 found[name][part] = table
                 lost[part] |= gone

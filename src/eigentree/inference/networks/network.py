@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eigentree.data.tables.labeled_table import LabeledTable, TablesByName
+from eigentree.data.tables.rows import rows_at_a_time
 from eigentree.errors import NetworkError, did_you_mean, quoted
 from eigentree.graphs.graph import LatentGraph
 from eigentree.graphs.junction_tree import JunctionTree, TreeNode
@@ -36,12 +37,13 @@ from eigentree.validation import Seed, a_mapping, as_float, generator, our_arith
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Hashable, Mapping, Sequence
+    from collections.abc import Hashable, Iterator, Mapping, Sequence
 
     from numpy.typing import ArrayLike
 
-    from eigentree.arrays import Floats
+    from eigentree.arrays import Codes, Floats
     from eigentree.data.tables.columns import Columns
+    from eigentree.data.tables.rows import Rows
 
 __all__ = ["LatentNetwork"]
 
@@ -142,9 +144,24 @@ class LatentNetwork(HiddenQueries):
     def _columns(self) -> Columns:
         return self._known_columns
 
+    def changed(
+        self,
+        tables: Mapping[Any, ArrayLike] | None = None,
+        columns: Columns | None = None,
+        hidden_labels: Mapping[str, Sequence[Hashable]] | None = None,
+    ) -> LatentNetwork:
+        """Return the network with other tables, columns or names of hidden states."""
+        return type(self)(
+            self._graph,
+            self.tables if tables is None else tables,
+            self._given_tree,
+            columns or self._known_columns,
+            self.hidden_labels if hidden_labels is None else hidden_labels,
+        )
+
     def with_columns(self, columns: Columns) -> LatentNetwork:
         """Return the same network with other names for the states of its observed variables."""
-        return type(self)(self._graph, self.tables, self._given_tree, columns, self.hidden_labels)
+        return self.changed(columns=columns)
 
     def labels(self, name: str) -> Sequence[Hashable]:
         """Return what the states of a variable are called; those of a hidden one are 0, 1, … unless named."""
@@ -196,7 +213,7 @@ class LatentNetwork(HiddenQueries):
             name: tuple(own[state] for state in checked.get(name, range(len(own))))
             for name, own in self.hidden_labels.items()
         }
-        return type(self)(self._graph, tables, self._given_tree, self._known_columns, labels)
+        return LatentNetwork(self._graph, tables, self._given_tree, self._known_columns, labels)
 
     @our_arithmetic
     def ordered(self) -> LatentNetwork:
@@ -374,6 +391,15 @@ class LatentNetwork(HiddenQueries):
     @property
     def _tables(self) -> LatentNetwork:
         return self
+
+    def evidence(self, rows: Rows, cells: int) -> Iterator[tuple[slice, LatentNetwork, Codes, Floats]]:
+        """Yield rows as rows of a discrete network: where they stand, it, their codes, and their log scales.
+
+        A log scale is added to the log probability of a row there. As many rows come at a time as memory allows
+        where each takes so many `cells`.
+        """
+        for start, codes in rows.chunks(rows_at_a_time(cells)):
+            yield slice(start, start + len(codes)), self, codes, np.zeros(len(codes))
 
     @property
     def decoder(self) -> NetworkModel:

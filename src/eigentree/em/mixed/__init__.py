@@ -1,0 +1,1 @@
+"""EM for networks with numbers: rows, the objective, initialisers, and the choice of emissions."""

@@ -1,0 +1,103 @@
+"""Which family each column of numbers has: as the user said, or by the kind of the column."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from eigentree.data.tables.numbers import Numbers
+from eigentree.emissions.families import family_of
+from eigentree.errors import ParameterError, quoted, what_there_is
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from eigentree.data.tables.columns import Columns
+
+__all__ = ["checked_emissions", "coded_columns", "column_kinds", "families_of_columns"]
+
+CATEGORICAL = "categorical"
+"""The family of a table: the column is one of labels."""
+
+AUTO = "auto"
+
+OF_KINDS = {"count": "negative_binomial"}
+"""Families of kinds of columns where none is given, beside Gaussians: counts vary more than a Poisson lets them."""
+
+KINDS_OF = {
+    CATEGORICAL: "categorical",
+    "ordinal": "ordinal",
+    "poisson": "count",
+    "negative_binomial": "count",
+}
+"""Kinds of columns that families need, where they are no continuous numbers."""
+
+
+def checked_emissions(emissions: Any) -> dict[tuple[str, ...], Any]:
+    """Return what a user gave for columns, by groups of names; none for "auto" or the name of one family.
+
+    Raises
+    ------
+    ParameterError
+        When it is no family, a column stands twice, or a family cannot have so many columns.
+    """
+    if isinstance(emissions, str):
+        if emissions != AUTO:
+            family_of(emissions, 1)
+        return {}
+    if not isinstance(emissions, Mapping):
+        raise ParameterError(
+            f"emissions is 'auto', a family such as 'gaussian', or a mapping of columns, or tuples of columns, to "
+            f"families, not {quoted(emissions)}"
+        )
+    given = {(names,) if isinstance(names, str) else tuple(names): family for names, family in emissions.items()}
+    seen: set[str] = set()
+    for group, family in given.items():
+        if not group or not all(isinstance(name, str) for name in group):
+            raise ParameterError(f"emissions are given by names of columns, or tuples of names, not {quoted(group)}")
+        for name in group:
+            if name in seen:
+                raise ParameterError(f"emissions name {name!r} twice; a column has one emission")
+            seen.add(name)
+        if family != CATEGORICAL:
+            family_of(family, len(group))
+    return given
+
+
+def column_kinds(emissions: Any) -> dict[str, str]:
+    """Return the kinds of columns that given families ask for."""
+    kinds = {}
+    for group, family in checked_emissions(emissions).items():
+        name = family.get("family") if isinstance(family, Mapping) else family
+        kinds |= dict.fromkeys(group, KINDS_OF.get(str(name), "continuous"))
+    return kinds
+
+
+def families_of_columns(emissions: Any, columns: Columns) -> dict[tuple[str, ...], Any]:
+    """Return the family of each number column, or group of such, by what was given and by kinds of columns.
+
+    Ordered labels are among them where their family is "ordinal".
+    """
+    given = checked_emissions(emissions)
+    for group in given:
+        for name in group:
+            if name not in columns.names:
+                raise ParameterError(f"emissions name {quoted(name)}, no column{what_there_is(name, columns.names)}")
+    found = {group: family for group, family in given.items() if family != CATEGORICAL}
+    named = {name for group in found for name in group}
+    for name, meaning in zip(columns.names, columns.meanings, strict=True):
+        if not isinstance(meaning, Numbers) or name in named:
+            continue
+        if isinstance(emissions, str) and emissions != AUTO:
+            found[(name,)] = emissions
+        else:
+            found[(name,)] = OF_KINDS.get(meaning.kind, "gaussian")
+    return found
+
+
+def coded_columns(families: Mapping[tuple[str, ...], Any], columns: Columns) -> Sequence[str]:
+    """Return the columns of labels among those that have a family: ordered ones."""
+    meanings = dict(zip(columns.names, columns.meanings, strict=True))
+    return [name for group in families for name in group if not isinstance(meanings[name], Numbers)]
+
+

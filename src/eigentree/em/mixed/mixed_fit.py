@@ -1,0 +1,56 @@
+"""`MixedFit`: rows with numbers, and how EM runs on them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from eigentree.em.mixed.mixed_init import MixedInit
+from eigentree.em.mixed.mixed_objective import MixedLayout, MixedObjective
+from eigentree.em.parameters import ParameterLayout
+from eigentree.em.tree_fit import TreeFit
+from eigentree.emissions.families import make
+from eigentree.inference.mixed.number_leaves import blocks_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from eigentree.em.mixed.mixed_rows import MixedRows
+    from eigentree.graphs.graph import LatentGraph
+
+__all__ = ["MixedFit", "mixed_layout"]
+
+
+@dataclass(frozen=True, eq=False)
+class MixedFit(TreeFit):
+    """Rows in memory, of which `names` are the number columns, and how EM runs on them."""
+
+    rows: Any
+    vectors: MixedLayout = field(kw_only=True)
+    names: tuple[str, ...] = field(kw_only=True)
+
+    def objective(self, rows: Any) -> Any:
+        """Return the objective of some rows."""
+        return MixedObjective.of(self.vectors, self.names, rows, self.missing, self.pseudo_counts, self.threads)
+
+    def initialisers(self, first: Any) -> Any:
+        """Return the initialisers, which start from the rows of a sample."""
+        objective = self.whole if first is self.rows else self.objective(first)
+        return MixedInit(objective, first, self.names)
+
+
+def mixed_layout(
+    graph: LatentGraph,
+    families: Mapping[tuple[str, ...], Any],
+    names: Sequence[str],
+    rows: MixedRows,
+) -> MixedLayout:
+    """Return where parameters stand for a graph whose number columns have these families, given all rows."""
+    blocks = blocks_of(graph, families)
+    column = {name: place for place, name in enumerate(names)}
+    emissions = {}
+    for block in blocks:
+        for group in block.groups:
+            cells = rows.values[:, [column[name] for name in group]]
+            emissions[group] = make(families[group], cells, rows.weights, block.states(graph))
+    return MixedLayout(ParameterLayout.of(graph), blocks, emissions)

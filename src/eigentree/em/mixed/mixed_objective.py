@@ -1,0 +1,253 @@
+"""The objective of rows of categories and numbers: an E-step over lines, and the M-step of each emission."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
+
+import numpy as np
+
+from eigentree.em.estep.unique_rows import margins
+from eigentree.em.mixed.mixed_rows import STRETCH, MixedRows, Stretch
+from eigentree.em.optimize.objective import Evaluation, ExpectedCounts, Objective, SimplexVector
+from eigentree.em.parameters import ParameterLayout
+from eigentree.inference.mixed.mixed_network import MixedNetwork
+from eigentree.inference.mixed.number_leaves import LEAST
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from eigentree.arrays import Booleans, Floats, Integers
+    from eigentree.emissions.base import Emission
+    from eigentree.graphs.graph import LatentGraph
+    from eigentree.inference.mixed.number_leaves import Block
+
+__all__ = ["MixedLayout", "MixedObjective", "Responsibilities"]
+
+
+@dataclass(frozen=True, eq=False)
+class MixedLayout(SimplexVector):
+    """Where each parameter stands in one vector: the tables of the graph, then the emissions, group by group.
+
+    `emissions` are as EM starts them: their settings are kept, their parameters are those of the vector.
+    """
+
+    tables: ParameterLayout
+    blocks: tuple[Block, ...]
+    emissions: Mapping[tuple[str, ...], Emission]
+
+    @property
+    def graph(self) -> LatentGraph:
+        """The graph, in which a number has one state."""
+        return self.tables.graph
+
+    @cached_property
+    def _starts(self) -> dict[tuple[str, ...], int]:
+        """Where the parameters of each emission start."""
+        sizes = [emission.vector.size for emission in self.emissions.values()]
+        starts = self.tables.size + np.cumsum([0, *sizes])
+        return dict(zip(self.emissions, starts.tolist(), strict=False))
+
+    @cached_property
+    def size(self) -> int:
+        """The length of the vector."""
+        return self.tables.size + sum(emission.vector.size for emission in self.emissions.values())
+
+    @cached_property
+    def lengths(self) -> Integers:
+        """The number of entries of each distribution; parameters of emissions are none."""
+        return np.concatenate([self.tables.lengths, np.ones(self.size - self.tables.size, np.int64)])
+
+    @cached_property
+    def learned(self) -> Booleans:
+        """Which entries of tables are learned."""
+        return np.concatenate([self.tables.learned, np.zeros(self.size - self.tables.size, np.bool_)])
+
+    @cached_property
+    def free_count(self) -> int:
+        """The number of free parameters, those of emissions included."""
+        return self.tables.free_count + sum(emission.n_parameters for emission in self.emissions.values())
+
+    @property
+    def learned_count(self) -> int:  # type: ignore[override]
+        """The number of parameters that are learned."""
+        return self.tables.learned_count + self.size - self.tables.size
+
+    def split(self, vector: Floats) -> tuple[Floats, dict[tuple[str, ...], Emission]]:
+        """Return the tables of a vector, end to end, and the emissions."""
+        made = {
+            group: emission.of_vector(vector[self._starts[group] : self._starts[group] + emission.vector.size])
+            for group, emission in self.emissions.items()
+        }
+        return vector[: self.tables.size], made
+
+    def joined(self, tables: Floats, emissions: Mapping[tuple[str, ...], Emission]) -> Floats:
+        """Return tables, end to end, and emissions as one vector."""
+        return np.concatenate([tables, *(emissions[group].vector for group in self.emissions)])
+
+    def network(self, parameters: Floats) -> MixedNetwork:
+        """Return the network that has these parameters."""
+        tables, emissions = self.split(parameters)
+        numbers = {name for block in self.blocks for name in block.columns}
+        named = {key[0]: table for key, table in self.tables.tables(tables).items() if key[0] not in numbers}
+        graph = self.graph
+        if coded := {group[0]: len(each.table.T) for group, each in emissions.items() if hasattr(each, "table")}:
+            graph = graph.with_states(coded)
+        return MixedNetwork(graph, named, emissions)
+
+    def vector(self, network: MixedNetwork) -> Floats:
+        """Return the parameters of a network on the same graph, with emissions of the same groups and families."""
+        return self.joined(self.tables.vector(network), network.emissions)
+
+
+class Responsibilities(NamedTuple):
+    """What the E-step finds: expected counts of tables, statistics of emissions, and the log-likelihood."""
+
+    counts: Floats
+    statistics: dict[tuple[str, ...], Floats]
+    log_likelihood: float
+    impossible: int
+
+
+@dataclass(frozen=True, eq=False)
+class MixedObjective(Objective):
+    """The objective of rows with numbers: log-likelihood, log prior of tables, and that of each emission."""
+
+    is_accelerable: ClassVar[bool] = False
+
+    vectors: MixedLayout
+    stretches: Sequence[Stretch]
+    numbers: Sequence[Integers]
+    prior: Floats
+    threads: int
+
+    @classmethod
+    def of(
+        cls,
+        layout: MixedLayout,
+        names: Sequence[str],
+        rows: MixedRows,
+        missing: frozenset[str],
+        pseudo_counts: float,
+        threads: int = 1,
+    ) -> MixedObjective:
+        """Return the objective of rows, given the names of their number columns and the columns with missing cells."""
+        graph = layout.graph
+        parts = [
+            MixedRows(*(each[start : start + STRETCH] for each in rows)) for start in range(0, len(rows.codes), STRETCH)
+        ]
+        stretches = [Stretch.of(graph, layout.blocks, layout.emissions, names, missing, part) for part in parts]
+        states = {name: graph.states[name] for name in graph.observed}
+        prior = layout.tables.prior(margins(rows.codes, rows.weights, states), pseudo_counts)
+        return cls(layout, stretches, [part.first for part in parts], prior, threads)
+
+    @property
+    def layout(self) -> MixedLayout:
+        """Where each parameter stands."""
+        return self.vectors
+
+    @cached_property
+    def weight(self) -> float:
+        """The total weight of the rows."""
+        return float(sum(stretch.weights.sum() for stretch in self.stretches))
+
+    def counted(self, parameters: Floats) -> ExpectedCounts:
+        """Return the expected counts of the tables, zeros for the parameters of emissions, and the log-likelihood."""
+        found = self.responsibilities(parameters)
+        return ExpectedCounts(self._padded(found.counts), found.log_likelihood, found.impossible)
+
+    def _padded(self, tables: Floats) -> Floats:
+        return np.concatenate([tables, np.zeros(self.layout.size - len(tables))])
+
+    def evaluated(self, parameters: Floats) -> Evaluation:
+        """Return the objective of some parameters and the EM iteration from them, by one pass over the rows."""
+        layout, found = self.layout, self.responsibilities(parameters)
+        tables, emissions = layout.split(parameters)
+        objective = found.log_likelihood + sum(emission.log_prior() for emission in emissions.values())
+        counts = np.where(layout.tables.learned, found.counts + self.prior, 0.0)
+        if self.prior.any():
+            objective += self.log_prior(tables)
+        update = layout.tables.normalised(counts, tables)
+        better = {group: emission.maximised(found.statistics[group]) for group, emission in emissions.items()}
+        totals = self._padded(layout.tables.totals(counts))
+        return Evaluation(parameters, layout.joined(update, better), totals, objective, found.impossible)
+
+    def log_prior(self, parameters: Floats) -> float:
+        """Return what the prior of the tables adds to the log-likelihood."""
+        return super().log_prior(parameters[: self.layout.tables.size])
+
+    def responsibilities(self, parameters: Floats) -> Responsibilities:
+        """Return what the E-step finds in all rows."""
+        tables, emissions = self.layout.split(parameters)
+        parts = list(self._each(tables, emissions))
+        counts = sum(part.counts for part in parts)
+        statistics = {group: sum(part.statistics[group] for part in parts) for group in emissions}
+        impossible = next((part.impossible for part in parts if part.impossible >= 0), -1)
+        total = math.fsum(part.log_likelihood for part in parts)
+        return Responsibilities(counts, statistics, total, impossible)  # type: ignore[arg-type]
+
+    def _each(
+        self, tables: Floats, emissions: Mapping[tuple[str, ...], Emission]
+    ) -> Iterator[Responsibilities]:
+        layout = self.layout
+        for stretch, numbers in zip(self.stretches, self.numbers, strict=True):
+            vector, scale = self._vector(stretch, tables, emissions)
+            found = stretch.expectation(vector, stretch.coded, self.threads).numbered(numbers)
+            counted = stretch.layout.tables(found.counts)
+            counts = [
+                counted[key].ravel() if key in counted else np.zeros(math.prod(shape))
+                for key, shape in layout.tables.shapes.items()
+            ]
+            statistics = {}
+            for block, name in zip(layout.blocks, stretch.names, strict=True):
+                shown = counted[(name,)]
+                shares = np.ascontiguousarray(shown.reshape(-1, shown.shape[-1]).T)
+                for group in block.groups:
+                    statistics[group] = emissions[group].statistics(stretch.features[group], shares)
+            yield Responsibilities(
+                np.concatenate(counts), statistics, found.log_likelihood + scale, found.impossible
+            )
+
+    def _vector(
+        self, stretch: Stretch, tables: Floats, emissions: Mapping[tuple[str, ...], Emission]
+    ) -> tuple[Floats, float]:
+        """Return the parameters of a stretch's graph, and the logarithm of what was taken out of its lines."""
+        own, scale = self.layout.tables.tables(tables), 0.0
+        lines: dict[tuple[str, ...], Floats] = {}
+        for place, (block, name) in enumerate(zip(self.layout.blocks, stretch.names, strict=True)):
+            log_prob = sum(emissions[group].lines(stretch.features[group]) for group in block.groups)
+            peak = np.max(log_prob, axis=1)
+            scale += float(stretch.line_weights[place] @ peak)
+            lines[(name,)] = np.maximum(np.exp(log_prob - peak[:, None]), LEAST).T
+        return np.concatenate([(lines[key] if key in lines else own[key]).ravel() for key in stretch.layout.axes]), scale
+
+    def log_likelihood(self, parameters: Floats) -> float:
+        """Return the log-likelihood of the rows; -inf if one is impossible."""
+        tables, emissions = self.layout.split(parameters)
+        total = 0.0
+        for stretch in self.stretches:
+            vector, scale = self._vector(stretch, tables, emissions)
+            total += stretch.expectation.log_likelihood(vector, stretch.coded, self.threads) + scale
+        return total
+
+    def of_posteriors(self, tables: Floats, posteriors: Sequence[Floats]) -> Floats:
+        """Return the parameters that follow from tables and from posteriors of each block's parents in each row.
+
+        A posterior has the shape (rows, joint states of the parents), rows in the order of the objective's.
+        """
+        emissions = dict(self.layout.emissions)
+        for place, block in enumerate(self.layout.blocks):
+            totals: dict[tuple[str, ...], Floats] = {}
+            start = 0
+            for stretch in self.stretches:
+                own = posteriors[place][start : start + len(stretch.weights)] * stretch.weights[:, None]
+                start += len(own)
+                shares = np.zeros((len(stretch.line_weights[place]), own.shape[1]))
+                np.add.at(shares, stretch.places[place], own)
+                for group in block.groups:
+                    found = emissions[group].statistics(stretch.features[group], shares)
+                    totals[group] = totals.get(group, 0.0) + found
+            emissions |= {group: emissions[group].maximised(total) for group, total in totals.items()}
+        return self.layout.joined(tables, emissions)

@@ -1,0 +1,135 @@
+"""Rows of categories and numbers, and how the numbers of a stretch of rows are coded as lines for the E-step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from eigentree.em.estep.expectation import CodedRows, Expectation
+from eigentree.em.estep.unique_rows import DistinctRows, sample_weights
+from eigentree.em.parameters import ParameterLayout
+from eigentree.inference.mixed.number_leaves import line_graph, lines_of_block, without_numbers
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from eigentree.arrays import Codes, Floats, Integers
+    from eigentree.emissions.base import Emission
+    from eigentree.graphs.graph import LatentGraph
+    from eigentree.inference.mixed.number_leaves import Block
+
+__all__ = ["STRETCH", "MixedRows", "Stretch"]
+
+STRETCH = 2**15
+"""Rows of one E-step: what their lines take stays within tens of megabytes, and the overhead of a call is small."""
+
+
+class MixedRows(NamedTuple):
+    """Rows, none of weight zero: codes of all columns, and values of the number columns, NaN where missing.
+
+    `first` is the number by which the user knows each row.
+    """
+
+    codes: Codes
+    values: Floats
+    weights: Floats
+    first: Integers
+
+    @classmethod
+    def of(cls, codes: Codes, values: Floats, weights: Floats) -> MixedRows:
+        """Return the rows that count."""
+        return cls(codes, values, weights, np.arange(len(codes))).weighing(weights)
+
+    def weighing(self, weights: Floats) -> MixedRows:
+        """Return the rows with other weights, without those of none."""
+        kept = np.flatnonzero(weights > 0)
+        return MixedRows(np.asfortranarray(self.codes[kept]), self.values[kept], weights[kept], self.first[kept])
+
+    def sampled(self, size: int, random: np.random.Generator) -> tuple[MixedRows, float]:
+        """Return about so many rows, with their share of the weight, and how many rows were drawn."""
+        weights, drawn = sample_weights(self.weights, size, random)
+        return self.weighing(weights), drawn
+
+    def by_value(self) -> MixedRows:
+        """Return the rows sorted by their cells: the order of rows decides nothing."""
+        keys = [*self.codes.T, *np.where(np.isnan(self.values), np.inf, self.values).T]
+        order = np.lexsort(keys[::-1])
+        return MixedRows(
+            np.asfortranarray(self.codes[order]), self.values[order], self.weights[order], self.first[order]
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Stretch:
+    """Some rows, whose numbers are coded as lines.
+
+    Attributes
+    ----------
+    expectation : Expectation
+        Of the graph in which each block is one column.
+    coded : CodedRows
+    weights : array, shape (rows,)
+    places : tuple of array, shape (rows,)
+        The line of each row in each block.
+    line_weights : tuple of array, shape (lines,)
+    features : mapping of tuple of str to what an emission makes of the lines' cells
+    names : tuple of str
+        The columns of the lines.
+    """
+
+    expectation: Expectation
+    coded: CodedRows
+    weights: Floats
+    places: tuple[Integers, ...]
+    line_weights: tuple[Floats, ...]
+    features: Mapping[tuple[str, ...], Any]
+    names: tuple[str, ...]
+
+    @classmethod
+    def of(
+        cls,
+        graph: LatentGraph,
+        blocks: tuple[Block, ...],
+        emissions: Mapping[tuple[str, ...], Emission],
+        numbers: Sequence[str],
+        missing: frozenset[str],
+        rows: MixedRows,
+    ) -> Stretch:
+        """Return some rows of a graph, given the names of the number columns in their order."""
+        column = {name: place for place, name in enumerate(numbers)}
+        features: dict[tuple[str, ...], Any] = {}
+        places, counts = [], []
+        for block in blocks:
+            cells, place = lines_of_block(rows.values[:, [column[name] for name in block.columns]])
+            places.append(place)
+            counts.append(len(cells))
+            start = 0
+            for group in block.groups:
+                features[group] = emissions[group].features(cells[:, start : start + len(group)])
+                start += len(group)
+        made = line_graph(graph, blocks, tuple(counts), copies=False)
+        kept = without_numbers(graph, blocks)
+        states = [made.graph.states[name] for name in made.graph.observed]
+        codes = np.empty((len(rows.codes), len(states)), np.min_scalar_type(max(states)), order="F")
+        for name in kept:
+            codes[:, made.graph.column(name)] = rows.codes[:, graph.column(name)]
+        for name, place in zip(made.lines, places, strict=True):
+            codes[:, made.graph.column(name)] = place
+        distinct = DistinctRows.of(codes, states, rows.weights)
+        expectation = Expectation.of(made.graph, missing & set(kept), len(distinct.codes))
+        return cls(
+            expectation,
+            expectation.coded(distinct.codes, distinct.weights, often=True),
+            rows.weights,
+            tuple(places),
+            tuple(np.bincount(place, rows.weights, count) for place, count in zip(places, counts, strict=True)),
+            features,
+            made.lines,
+        )
+
+    @property
+    def layout(self) -> ParameterLayout:
+        """Where the tables of its graph stand in one vector."""
+        return self.expectation.layout

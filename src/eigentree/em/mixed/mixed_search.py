@@ -1,0 +1,370 @@
+"""Structure, emissions and size for a table of categories and numbers, chosen on held-out rows.
+
+Designs are compared: latent classes and a tree of hidden variables, with numbers as they are or as normal scores.
+Numbers that are correlated share an emission, and so a hidden variable; latent classes have one group of all numbers.
+Hidden states double while held-out rows gain. The best design is then improved in small steps: other numbers of
+states, more or less shrinkage of covariances. Several fits of it are averaged.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from eigentree.em.mixed.mixed_fit import mixed_layout
+from eigentree.em.mixed.mixed_init import MixedInit
+from eigentree.em.mixed.mixed_objective import MixedObjective
+from eigentree.em.optimize.run import em_run
+from eigentree.em.optimize.stopping import Stopping
+from eigentree.em.sizes import CLASSES, Size, SizeSearch, SizeTrial
+from eigentree.emissions.base import stacked
+from eigentree.graphs.graph import LatentGraph
+from eigentree.graphs.structure_learning import hidden_chow_liu, mixture_of_trees
+from eigentree.graphs.templates import apart
+from eigentree.inference.mixed.mixed_network import MixedNetwork
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from eigentree.arrays import Floats
+    from eigentree.em.mixed.mixed_rows import MixedRows
+    from eigentree.inference.networks.network import LatentNetwork
+
+__all__ = ["Design", "MixedProblem", "MixedSearchState", "average_designs", "search_designs"]
+
+MEDIUM = 0.3
+"""Numbers with a larger correlation share a group of a tree: a medium effect (Cohen, 1988)."""
+
+MOST_ITERATIONS = 100
+"""Of one fit: held-out rows end nearly all before."""
+
+SHRINKAGE_STEP = 4.0
+"""By how much the rows of a covariance's prior are multiplied or divided: less is hard to tell apart."""
+
+DRAWN_STATES = 64
+"""Most states of a hidden variable: more would need tens of thousands of rows."""
+
+FAMILIES = ("full",)
+"""Families of groups of numbers that are compared."""
+
+
+class Design(NamedTuple):
+    """What is fitted.
+
+    Attributes
+    ----------
+    tree : bool
+        A tree of hidden variables, or latent classes.
+    groups : tuple of tuple of str
+        The numbers that share an emission.
+    family : str
+    prior_rows : float
+        The rows of the prior of each state's covariance, as a multiple of the group's columns plus two.
+    states : int
+        Of each hidden variable.
+    """
+
+    tree: bool
+    groups: tuple[tuple[str, ...], ...]
+    family: str
+    prior_rows: float
+    states: int
+
+    @property
+    def size(self) -> Size:
+        """Its size, as a search reports it."""
+        return Size(self.states, 1) if self.tree else Size(CLASSES, self.states)
+
+    def __str__(self) -> str:
+        shown = " ".join("+".join(group) for group in self.groups)
+        return f"{self.family} of {shown}, prior {self.prior_rows:g}"
+
+
+@dataclass(frozen=True, eq=False)
+class MixedProblem:
+    """What designs are compared on.
+
+    Attributes
+    ----------
+    columns : mapping of str to int
+        All columns, and their numbers of states; a number has one.
+    names : tuple of str
+        The columns that have emissions, in the order of the rows' values.
+    given : mapping of tuple of str to family
+        Emissions that the user chose; they are kept.
+    information : array, shape (columns, columns)
+        The mutual information of all pairs, numbers in bins.
+    folds : sequence of (MixedRows, MixedRows)
+        Training and held-out rows.
+    missing : frozenset of str
+        Categories with missing cells.
+    whole : MixedRows or None
+        All rows, where held-out ones were taken from them.
+    fits : int
+        How many fits are averaged at most where there is one fold; else one of each.
+    """
+
+    columns: Mapping[str, int]
+    names: tuple[str, ...]
+    given: Mapping[tuple[str, ...], Any]
+    information: Floats
+    folds: Sequence[tuple[MixedRows, MixedRows]]
+    missing: frozenset[str]
+    whole: MixedRows | None
+    pseudo_counts: float
+    threads: int
+    fits: int
+
+    def designs(self) -> list[Design]:
+        """Return the designs that are compared, each with the fewest states."""
+        named = {name for group in self.given for name in group}
+        rest = [name for name in self.names if name not in named]
+        families = FAMILIES if rest else FAMILIES[:1]
+        together = (tuple(rest),) if rest else ()
+        parted = tuple(correlated(self.folds[0][0], self.names, rest))
+        found = [Design(False, together, family, 1.0, 1) for family in families]
+        trees = {parted, tuple((name,) for name in rest)}
+        if len(self.columns) > 2:
+            found += [Design(True, groups, families[0], 1.0, 2) for groups in sorted(trees, key=len)]
+        return found
+
+    def families(self, design: Design) -> dict[tuple[str, ...], Any]:
+        """Return the family of each group of numbers."""
+        chosen = {
+            group: {"family": design.family, "prior_rows": design.prior_rows * (len(group) + 2), "prior_shape": "pooled"}
+            for group in design.groups
+        }
+        return {**self.given, **chosen}
+
+    def graph(self, design: Design) -> LatentGraph:
+        """Return the graph of a design."""
+        if not design.tree:
+            (hidden,) = apart(["h"], self.columns)
+            if design.states == 1:
+                return LatentGraph(self.columns)
+            edges = [(hidden, name) for name in self.columns]
+            return LatentGraph({hidden: design.states, **self.columns}, edges, [hidden])
+        place = {name: at for at, name in enumerate(self.columns)}
+        grouped = [*self.given, *design.groups]
+        named = {name for group in grouped for name in group}
+        nodes = [*grouped, *((name,) for name in self.columns if name not in named)]
+        own = [[place[name] for name in node] for node in nodes]
+        weights = np.array([[self.information[np.ix_(a, b)].max() for b in own] for a in own])
+        np.fill_diagonal(weights, 0.0)
+        firsts = [node[0] for node in nodes]
+        tree = hidden_chow_liu(firsts, [self.columns[name] for name in firsts], weights, design.states)
+        more = [(tree.parents(node[0])[0], name) for node in nodes for name in node[1:]]
+        hidden_states = {name: tree.states[name] for name in tree.hidden}
+        return LatentGraph({**hidden_states, **self.columns}, [*tree.edges, *more], tree.hidden)
+
+
+def correlated(rows: MixedRows, names: Sequence[str], among: Sequence[str]) -> list[tuple[str, ...]]:
+    """Return groups of numbers all of whose pairs have a medium correlation of ranks (complete linkage)."""
+    if len(among) < 2:
+        return [tuple(among)] if among else []
+    from scipy.cluster.hierarchy import fcluster, linkage
+    from scipy.stats import rankdata
+
+    values = rows.values[:, [list(names).index(name) for name in among]]
+    ranks = np.apply_along_axis(lambda x: rankdata(x, nan_policy="omit"), 0, values)
+    centred = np.nan_to_num(ranks - np.nanmean(ranks, axis=0))
+    spread = np.sqrt((centred**2).sum(axis=0))
+    correlation = centred.T @ centred / np.outer(spread, spread).clip(np.finfo(np.float64).tiny)
+    apart_by = (1.0 - np.abs(correlation).clip(0.0, 1.0))[np.triu_indices(len(among), 1)]
+    cluster = fcluster(linkage(apart_by, "complete"), 1.0 - MEDIUM, "distance")
+    return [tuple(name for name, own in zip(among, cluster, strict=True) if own == each) for each in np.unique(cluster)]
+
+
+class MixedMember(NamedTuple):
+    """A design fitted to each fold: the parameters with the highest held-out log-likelihood, and their layouts."""
+
+    design: Design
+    trial: SizeTrial
+    fits: tuple[tuple[MixedObjective, Floats], ...]
+    histories: tuple[tuple[tuple[float, ...], tuple[float, ...]], ...]
+
+
+class MixedSearchState(NamedTuple):
+    """How far a search has come: all that were fitted so far; the others are as those of `SearchState`."""
+
+    members: tuple[MixedMember, ...]
+    size: Size
+    passes: int = 0
+    most: int = 0
+    to_come: int = 0
+
+    @property
+    def best(self) -> MixedMember:
+        """The one with the highest held-out log-likelihood."""
+        return max(self.members, key=lambda member: member.trial.validation)
+
+    @property
+    def of_best_design(self) -> list[MixedMember]:
+        """All fits of the best design, by their held-out log-likelihoods."""
+        same = [member for member in self.members if member.design == self.best.design]
+        return sorted(same, key=lambda member: -member.trial.validation)
+
+
+def search_designs(problem: MixedProblem, random: np.random.Generator) -> Iterator[MixedSearchState]:
+    """Yield how far the search has come, again and again, until the last of the fits that are averaged."""
+    state = MixedSearchState((), Size(CLASSES, 1))
+
+    def tried(design: Design) -> float:
+        nonlocal state
+        member = _fitted(problem, design, random.spawn(1)[0])
+        state = MixedSearchState((*state.members, member), design.size, 1, 1, problem.fits)
+        return member.trial.validation
+
+    for first in problem.designs():
+        design, last = first, -math.inf
+        while design.states <= DRAWN_STATES and (value := tried(design)) > last:
+            yield state
+            last, design = value, design._replace(states=2 * design.states)
+        yield state
+    known = {member.design for member in state.members}
+    improved = True
+    while improved:
+        before, best = state.best.trial.validation, state.best.design
+        for near in _neighbours(best):
+            if near not in known:
+                known.add(near)
+                tried(near)
+                yield state
+        improved = state.best.trial.validation > before
+    while len(problem.folds) == 1 and len(state.of_best_design) < problem.fits:
+        tried(state.best.design)
+        yield state
+
+
+def _neighbours(design: Design) -> list[Design]:
+    """Return designs with some more or fewer states, or more or less shrinkage."""
+    sizes = {3 * design.states // 4, -(-3 * design.states // 2)} - {0, design.states}
+    shrunk = (SHRINKAGE_STEP * design.prior_rows, design.prior_rows / SHRINKAGE_STEP)
+    states = [design._replace(states=size) for size in sorted(sizes) if size > design.tree]
+    return [*states, *(design._replace(prior_rows=rows) for rows in shrunk if design.groups)]
+
+
+def _fitted(problem: MixedProblem, design: Design, random: np.random.Generator) -> MixedMember:
+    """Return a design fitted to each fold."""
+    began, passes = time.process_time(), 0
+    graph, families = problem.graph(design), problem.families(design)
+    fits, histories, training, held_total, log_likelihood = [], [], 0.0, 0.0, 0.0
+    for rows, held_rows in problem.folds:
+        layout = mixed_layout(graph, families, problem.names, rows)
+        how = (problem.missing, problem.pseudo_counts, problem.threads)
+        objective = MixedObjective.of(layout, problem.names, rows, *how)
+        held = MixedObjective.of(layout, problem.names, held_rows, problem.missing, 0.0, problem.threads)
+        kind = "random" if design.tree else "mixture"
+        start = MixedInit(objective, rows, problem.names).candidate(kind, random.spawn(1)[0]).make()
+        *_, run = em_run(objective, start, Stopping("gain", 0.0), MOST_ITERATIONS, validation=held)
+        fits.append((objective, run.parameters))
+        histories.append((run.history, tuple(value / held.weight for value in run.validation)))
+        passes += run.iterations
+        log_likelihood += objective.log_likelihood(run.parameters)
+        training += objective.weight
+        held_total += run.score
+    weight = sum(float(held.weights.sum()) for _, held in problem.folds)
+    trial = SizeTrial(
+        design.size,
+        "random" if design.tree else "mixture",
+        passes,
+        fits[0][0].layout.free_count,
+        log_likelihood / training,
+        held_total / weight,
+        time.process_time() - began,
+        str(design),
+    )
+    return MixedMember(design, trial, tuple(fits), tuple(histories))
+
+
+def average_designs(problem: MixedProblem, state: MixedSearchState) -> tuple[LatentNetwork, SizeSearch]:
+    """Return the average of fits of the best design, and what was tried.
+
+    Held-out rows that were taken from the rows are brought in by one EM iteration on all rows.
+    """
+    best = state.best
+    kept, validation = list(best.fits), best.trial.validation
+    if len(problem.folds) == 1:
+        kept, validation = _worth_averaging(problem, state)
+    if problem.whole is not None:
+        kept = [_with_all_rows(problem, objective, parameters) for objective, parameters in kept]
+    network = averaged_network([objective.layout.network(parameters) for objective, parameters in kept])
+    rows = sum(float(rows.weights.sum()) for rows, _ in problem.folds) / len(problem.folds)
+    tried = SizeSearch(
+        trials=tuple(member.trial for member in state.members),
+        size=best.design.size,
+        shares=(1.0 / len(kept),) * len(kept),
+        validation=validation,
+        rows=rows,
+        validation_rows=sum(float(held.weights.sum()) for _, held in problem.folds),
+    )
+    return network, tried
+
+
+def _worth_averaging(
+    problem: MixedProblem, state: MixedSearchState
+) -> tuple[list[tuple[MixedObjective, Floats]], float]:
+    """Return the fits of the best design whose average has the highest held-out log-likelihood, and that."""
+    held = problem.folds[0][1]
+    first, *others = state.of_best_design
+    kept = [first.fits[0]]
+    scores = [_scores(problem, *first.fits[0], held)]
+    best = first.trial.validation
+    for member in others:
+        more = [*scores, _scores(problem, *member.fits[0], held)]
+        mean = np.logaddexp.reduce(np.array(more), axis=0) - math.log(len(more))
+        value = float(np.average(mean, weights=held.weights))
+        if value > best:
+            kept, scores, best = [*kept, member.fits[0]], more, value
+    return kept, best
+
+
+def _scores(problem: MixedProblem, objective: MixedObjective, parameters: Floats, rows: MixedRows) -> Floats:
+    """Return the log density of each row."""
+    model = objective.layout.network(parameters).model
+    names = problem.columns
+    values = {name: rows.values[:, place] for place, name in enumerate(problem.names)}
+    return model.scored(rows.codes, {name: values[name] for name in names if name in values})
+
+
+def _with_all_rows(
+    problem: MixedProblem, objective: MixedObjective, parameters: Floats
+) -> tuple[MixedObjective, Floats]:
+    """Return parameters after one EM iteration on all rows."""
+    assert problem.whole is not None
+    how = (problem.missing, problem.pseudo_counts, problem.threads)
+    whole = MixedObjective.of(objective.layout, problem.names, problem.whole, *how)
+    return whole, whole.em_update(parameters)
+
+
+def averaged_network(networks: Sequence[MixedNetwork]) -> MixedNetwork:
+    """Return the average of networks on one graph: a mixture of them with equal shares.
+
+    Latent classes are averaged as more classes, trees as a mixture of trees.
+    """
+    if len(networks) == 1:
+        return networks[0]
+    first, count = networks[0], len(networks)
+    graph = first.graph
+    emissions = {group: stacked([each.all_emissions[group] for each in networks]) for group in first.all_emissions}
+    with_own_table = {group[0] for group in first.all_emissions if graph.states[group[0]] > 1}
+    tables: dict[str, Any] = {}
+    if len(graph.hidden) == 1 and not graph.parents(graph.hidden[0]):
+        (hidden,) = graph.hidden
+        joined = LatentGraph({**graph.states, hidden: count * graph.states[hidden]}, graph.edges, graph.hidden)
+        tables[hidden] = np.concatenate([each.tables[hidden] for each in networks]) / count
+        rest = [name for name in graph.observed if name not in with_own_table]
+        tables |= {name: np.concatenate([each.tables[name] for each in networks]) for name in rest}
+        tables = {name: table for name, table in tables.items() if graph.states[name] > 1 or name == hidden}
+        return MixedNetwork(joined, tables, emissions)
+    joined = mixture_of_trees(graph, count)
+    which = joined.names[0]
+    tables[which] = np.full(count, 1.0 / count)
+    for name in graph.names:
+        if graph.states[name] > 1 and name not in with_own_table:
+            tables[name] = np.stack([each.tables[name] for each in networks])
+    return MixedNetwork(joined, tables, emissions)

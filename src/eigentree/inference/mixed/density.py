@@ -1,0 +1,134 @@
+"""`ConditionalDensity`: the distribution of a number given other cells, a mixture over the states of its parents."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from eigentree.validation import generator
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import ArrayLike
+
+    from eigentree.arrays import Floats
+    from eigentree.emissions.base import Emission
+    from eigentree.validation import Seed
+
+__all__ = ["ConditionalDensity", "mixture_quantiles"]
+
+HALVINGS = 60
+"""Halvings of an interval between two quantiles, after which it is as narrow as rounding."""
+
+TAILS = (0.001, 0.999)
+"""Between these quantiles a density is drawn."""
+
+
+@dataclass(frozen=True, eq=False)
+class ConditionalDensity:
+    """The distribution of one number given evidence.
+
+    Attributes
+    ----------
+    name : str
+        Of the column.
+    weights : array, shape (states,)
+        The posterior of the states of its parents.
+    emission : Emission
+    cells : array, shape (columns of the emission,)
+        The known cells of the other columns that share its emission; NaN where unknown.
+    place : int
+        Which of these columns it is.
+    """
+
+    name: str
+    weights: Floats
+    emission: Emission
+    cells: Floats
+    place: int
+
+    def pdf(self, x: ArrayLike) -> Floats:
+        """Return the density at some numbers; of a count, the probability."""
+        x = np.atleast_1d(np.asarray(x, np.float64))
+        rows = np.repeat(self.cells[None], len(x), axis=0)
+        before = self.emission.log_prob(self.cells[None])
+        rows[:, self.place] = x
+        density: Floats = np.exp(self.emission.log_prob(rows) - before) @ self.weights
+        return density
+
+    def cdf(self, x: ArrayLike) -> Floats:
+        """Return P(number <= x)."""
+        x = np.atleast_1d(np.asarray(x, np.float64))
+        values = np.repeat(self.cells[None], len(x), axis=0)
+        values[:, self.place] = x
+        cells = np.repeat(self.cells[None], len(x), axis=0)
+        below: Floats = self.emission.cdf(values, cells)[:, :, self.place] @ self.weights
+        return below
+
+    @property
+    def mean(self) -> float:
+        """The mean."""
+        return float(self._moments[0])
+
+    @property
+    def std(self) -> float:
+        """The standard deviation."""
+        return float(np.sqrt(self._moments[1]))
+
+    @property
+    def _moments(self) -> tuple[float, float]:
+        means, variances = (each[0, :, self.place] for each in self.emission.moments(self.cells[None]))
+        mean = float(self.weights @ means)
+        return mean, float(self.weights @ (variances + (means - mean) ** 2))
+
+    def quantile(self, q: ArrayLike) -> Floats:
+        """Return the numbers below which these shares lie."""
+        shares = np.atleast_1d(np.asarray(q, np.float64))
+        mean, variance = self._moments
+        return mixture_quantiles(self.cdf, shares, np.full(len(shares), mean), np.full(len(shares), variance))
+
+    def sample(self, n: int = 1, random_state: Seed = None) -> Floats:
+        """Return numbers that are sampled from it."""
+        random = generator(random_state)
+        states = random.choice(len(self.weights), n, p=self.weights)
+        cells = np.repeat(self.cells[None], n, axis=0)
+        return self.emission.sampled(cells, states, random)[:, self.place]
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the density between the quantiles 0.001 and 0.999; return the axes of matplotlib."""
+        from matplotlib import pyplot
+
+        low, high = self.quantile(TAILS)
+        x = np.linspace(low, high, 400)
+        ax = pyplot.subplots()[1] if ax is None else ax
+        ax.plot(x, self.pdf(x))
+        ax.set(xlabel=self.name, ylabel="density", ylim=(0.0, None))
+        return ax
+
+    def __repr__(self) -> str:
+        low, middle, high = self.quantile([0.05, 0.5, 0.95])
+        return f"ConditionalDensity({self.name}: mean {self.mean:.4g}, median {middle:.4g}, 90 % {low:.4g} … {high:.4g})"
+
+
+def mixture_quantiles(cdf: Callable[[Floats], Floats], shares: Floats, mean: Floats, variance: Floats) -> Floats:
+    """Return, for each of some distributions, the number up to which its share lies, by halving intervals.
+
+    `cdf` gives, for one number of each distribution, the share up to it.
+    """
+    spread = np.sqrt(np.maximum(variance, np.finfo(np.float64).tiny)) + np.spacing(np.abs(mean))
+    low, high = mean - spread, mean + spread
+    for _ in range(HALVINGS):
+        # By Chebyshev's inequality few distributions need more than some doublings.
+        below, above = cdf(low) >= shares, cdf(high) < shares
+        if not (below | above).any():
+            break
+        low = np.where(below, low - 2.0 * (mean - low), low)
+        high = np.where(above, high + 2.0 * (high - mean), high)
+    for _ in range(HALVINGS):
+        middle = 0.5 * (low + high)
+        less = cdf(middle) < shares
+        low, high = np.where(less, middle, low), np.where(less, high, middle)
+    return high

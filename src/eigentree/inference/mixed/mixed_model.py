@@ -1,0 +1,308 @@
+"""`MixedModel`: queries of a network with numbers; rows become evidence, and what is asked of them discrete."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from eigentree.data.tables.rows import Rows
+from eigentree.errors import DataError
+from eigentree.inference.mixed.density import ConditionalDensity, mixture_quantiles
+from eigentree.inference.mixed.evidence import evidence_of, rows_of_evidence
+from eigentree.inference.networks.hidden_variables import NetworkModel
+from eigentree.inference.queries import check_count
+from eigentree.validation import Seed, different_names, generator, one_of, our_arithmetic
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from numpy.typing import ArrayLike
+
+    from eigentree.arrays import Codes, Floats
+    from eigentree.data.tables.columns import Columns
+    from eigentree.emissions.base import Emission
+    from eigentree.inference.mixed.evidence import Evidence
+    from eigentree.inference.mixed.number_leaves import Block
+    from eigentree.inference.networks.network import LatentNetwork
+
+__all__ = ["MixedModel"]
+
+
+@dataclass(frozen=True, eq=False)
+class MixedModel(NetworkModel):
+    """The model of a network with numbers.
+
+    Attributes
+    ----------
+    network : LatentNetwork
+        The discrete network, in which numbers have one state.
+    blocks : tuple of Block
+    emissions : mapping of tuple of str to Emission
+    """
+
+    network: LatentNetwork
+    blocks: tuple[Block, ...]
+    emissions: Mapping[tuple[str, ...], Emission]
+
+    @property
+    def columns(self) -> Columns:  # type: ignore[override]
+        """The columns, which know which of them are numbers."""
+        return self.network.columns
+
+    def evidence(self, rows: Rows, copies: bool = False) -> Iterator[tuple[slice, Evidence, dict[str, Floats]]]:
+        """Yield rows as evidence, with where they stand and the values of their number columns."""
+        step = rows_of_evidence(self.graph, self.blocks)
+        for start in range(0, rows.count, step):
+            stop = min(start + step, rows.count)
+            values = dict(zip(self.columns.numbers, rows.values(start, stop).T, strict=True))
+            codes = rows.encode(start, stop)
+            yield slice(start, stop), self._evidence_of(codes, values, copies), values
+
+    def _evidence_of(self, codes: Codes, values: Mapping[str, Floats], copies: bool = False) -> Evidence:
+        return evidence_of(self.network, self.blocks, self.emissions, codes, values, copies)
+
+    @our_arithmetic
+    def log_prob(self, X: ArrayLike | Any) -> tuple[Floats, int]:
+        """Return the log density of each row, with log probabilities of categories, and how many are impossible."""
+        rows = Rows.of(X, self.columns)
+        log_prob, lost = np.empty(rows.count), 0
+        for part, known, _ in self.evidence(rows):
+            found, impossible = known.network.model.score(known.codes)
+            log_prob[part] = found + known.log_scale
+            lost += impossible
+        return log_prob, lost
+
+    @our_arithmetic
+    def scored(self, codes: Codes, values: Mapping[str, Floats]) -> Floats:
+        """Return the log density of rows, given as codes of all columns and values of numbers by name."""
+        step, log_prob = rows_of_evidence(self.graph, self.blocks), np.empty(len(codes))
+        for start in range(0, len(codes), step):
+            part = slice(start, start + step)
+            known = self._evidence_of(codes[part], {name: own[part] for name, own in values.items()})
+            log_prob[part] = known.network.model.score(known.codes)[0] + known.log_scale
+        return log_prob
+
+    @our_arithmetic
+    def predict(self, X: ArrayLike | Any, target: str) -> tuple[Floats, int]:
+        """Return P(target | the other cells) of a category, and for how many rows it was undefined."""
+        self._check_category(target)
+        rows = Rows.of(X, self.columns)
+        proba = np.empty((rows.count, self.columns.states[self.columns.position(target)]))
+        undefined = 0
+        for part, known, _ in self.evidence(rows):
+            column = known.network.graph.column(target)
+            ((proba[part], lost),) = known.network.model.distributions(known.codes, [column])
+            undefined += int(lost.sum())
+        return proba, undefined
+
+    @our_arithmetic
+    def predict_number(self, X: ArrayLike | Any, target: str, quantiles: Sequence[float] | None = None) -> Floats:
+        """Return the mean of a number given the other cells of each row, or some of its quantiles.
+
+        Means have the shape (rows,), quantiles (rows, quantiles).
+        """
+        rows = Rows.of(X, self.columns, absent=target)
+        block, group, place = self._home(target)
+        shape = (rows.count,) if quantiles is None else (rows.count, len(quantiles))
+        found = np.empty(shape)
+        step = rows_of_evidence(self.graph, self.blocks)
+        for start in range(0, rows.count, step):
+            part = slice(start, min(start + step, rows.count))
+            values = dict(zip(self.columns.numbers, rows.values(part.start, part.stop).T, strict=True))
+            values[target] = np.full(part.stop - part.start, np.nan)
+            known = self._evidence_of(rows.encode(part.start, part.stop), values, True)
+            weights = self._weights(known, [block])[block]
+            found[part] = self._marginal(weights, group, values, place, quantiles)
+        return found
+
+    def _marginal(
+        self,
+        weights: Floats,
+        group: tuple[str, ...],
+        values: Mapping[str, Floats],
+        place: int,
+        quantiles: Sequence[float] | None,
+    ) -> Floats:
+        """Return mean or quantiles of a number, given the posterior of its parents' states in each row."""
+        emission, cells = self.emissions[group], np.stack([values[name] for name in group], axis=1)
+        means, variances = (each[:, :, place] for each in emission.moments(cells))
+        mean: Floats = (weights * means).sum(axis=1)
+        if quantiles is None:
+            return mean
+        variance = (weights * (variances + (means - mean[:, None]) ** 2)).sum(axis=1)
+
+        def cdf(numbers: Floats) -> Floats:
+            at = cells.copy()
+            at[:, place] = numbers
+            below: Floats = (weights * emission.cdf(at, cells)[:, :, place]).sum(axis=1)
+            return below
+
+        every = [mixture_quantiles(cdf, np.full(len(mean), share), mean, variance) for share in quantiles]
+        return np.stack(every, axis=1)
+
+    def _weights(self, known: Evidence, wanted: Sequence[int]) -> dict[int, Floats]:
+        """Return the posterior of the joint states of the parents of some blocks in each row of evidence."""
+        names = [self._copy_name(known, place) for place in wanted]
+        columns = [known.network.graph.column(name) for name in names]
+        found = known.network.model.distributions(known.codes, columns)
+        return {place: table for place, (table, _) in zip(wanted, found, strict=True)}
+
+    def _copy_name(self, known: Evidence, place: int) -> str:
+        # Copies are the last columns, one for each block.
+        return known.network.graph.observed[len(known.network.graph.observed) - len(self.blocks) + place]
+
+    @our_arithmetic
+    def impute(  # type: ignore[override]
+        self, X: ArrayLike | Any, method: Literal["mode", "median", "sample"] = "mode", seed: Seed = None
+    ) -> tuple[Floats, int]:
+        """Return codes of categories and values of numbers, missing ones filled, and how many were undefined."""
+        one_of("method", method, ("mode", "median", "sample"))
+        rows, random = Rows.of(X, self.columns), generator(seed)
+        filled, undefined = np.empty((rows.count, len(self.columns.names))), 0
+        for part, known, values in self.evidence(rows, copies=True):
+            own = filled[part]
+            if method == "sample":
+                codes = known.codes.copy(order="F")
+                undefined += known.network.model.operators.draw(codes, random)
+                self._take_categories(own, known, codes)
+                for place, block in enumerate(self.blocks):
+                    states = codes[:, known.network.graph.column(self._copy_name(known, place))].astype(np.int64)
+                    for group in block.groups:
+                        cells = np.stack([values[name] for name in group], axis=1)
+                        self._take_numbers(own, group, self.emissions[group].sampled(cells, states, random))
+            else:
+                undefined += self._fill_most_probable(own, known, values, method)
+        return filled, undefined
+
+    def _fill_most_probable(
+        self, filled: Floats, known: Evidence, values: Mapping[str, Floats], method: str
+    ) -> int:
+        """Fill rows by most probable states, and by means or medians; return how many cells were undefined."""
+        network, undefined = known.network, 0
+        states = np.asarray(network.columns.states)
+        missing = known.codes == states
+        self._take_categories(filled, known, known.codes)
+        wanted = [c for c in np.flatnonzero(missing.any(axis=0)).tolist() if network.graph.observed[c] in self.graph.states]
+        for column, (table, lost) in zip(wanted, network.model.distributions(known.codes, wanted), strict=True):
+            absent = missing[:, column]
+            place = self.columns.position(network.graph.observed[column])
+            filled[absent, place] = table[absent].argmax(axis=1)
+            undefined += int((lost & absent).sum())
+        absent_numbers = {name: np.isnan(column) for name, column in values.items()}
+        for place, block in enumerate(self.blocks):
+            some = [name for name in block.columns if absent_numbers[name].any()]
+            weights = self._weights(known, [place])[place] if some else None
+            for group in block.groups:
+                self._take_numbers(filled, group, np.stack([values[name] for name in group], axis=1))
+                for name in set(group) & set(some):
+                    rows = absent_numbers[name]
+                    own = {each: values[each][rows] for each in group}
+                    assert weights is not None
+                    found = self._marginal(
+                        weights[rows], group, own, group.index(name), [0.5] if method == "median" else None
+                    )
+                    filled[rows, self.columns.position(name)] = found.reshape(-1)
+        return undefined
+
+    def _take_categories(self, filled: Floats, known: Evidence, codes: Codes) -> None:
+        for column, name in enumerate(known.network.graph.observed):
+            if name in self.graph.states:
+                filled[:, self.columns.position(name)] = codes[:, column]
+
+    def _take_numbers(self, filled: Floats, group: tuple[str, ...], cells: Floats) -> None:
+        filled[:, [self.columns.position(name) for name in group]] = cells
+
+    @our_arithmetic
+    def draw(  # type: ignore[override]
+        self, n: int, seed: Seed = None, given: Mapping[str, float] | None = None
+    ) -> tuple[Floats, int]:
+        """Return sampled rows: codes of categories and values of numbers; `given` has such by name."""
+        check_count(n, len(self.columns.names))
+        random = generator(seed)
+        known, values = self._single(given or {})
+        graph = known.network.graph
+        evidence = {
+            name: int(code)
+            for name, code, states in zip(graph.observed, known.codes[0], known.network.columns.states, strict=True)
+            if code < states
+        }
+        if np.isneginf(known.network.model.score(known.codes)[0][0]):
+            raise DataError(f"the evidence {dict(given or {})} has no positive probability under this model")
+        # Without evidence nothing of the lines of numbers that are all missing need be asked.
+        codes, undefined = known.network.model.draw(n, random, evidence)
+        drawn = np.empty((n, len(self.columns.names)))
+        self._take_categories(drawn, known, codes)
+        for place, block in enumerate(self.blocks):
+            states = codes[:, graph.column(self._copy_name(known, place))].astype(np.int64)
+            for group in block.groups:
+                cells = np.repeat(np.stack([values[name] for name in group], axis=1), n, axis=0)
+                self._take_numbers(drawn, group, self.emissions[group].sampled(cells, states, random))
+        return drawn, undefined
+
+    def _single(self, given: Mapping[str, float]) -> tuple[Evidence, dict[str, Floats]]:
+        """Return one row that holds what is given, codes and values by name, as evidence with copies."""
+        codes = self.columns.missing(1)
+        values = {name: np.full(1, np.nan) for name in self.columns.numbers}
+        for name, value in given.items():
+            if name in values:
+                values[name][0] = value
+            else:
+                codes[0, self.columns.position(name)] = value
+        return self._evidence_of(codes, values, True), values
+
+    @our_arithmetic
+    def joint(self, names: Sequence[str]) -> Floats:
+        """Return the table of some categories, numbers integrated out."""
+        for name in names:
+            self._check_category(name)
+        return self.network_model.joint(names)
+
+    @property
+    def network_model(self) -> NetworkModel:
+        """The model of the categories alone."""
+        return NetworkModel(self.graph, self.operators, self.tree, self.conditional_of)
+
+    @our_arithmetic
+    def conditional(self, names: Sequence[str], given: Mapping[str, float]) -> Floats:
+        """Return the table P(names | given) of categories; evidence may be numbers."""
+        for name in different_names("names", names):
+            self._check_category(name)
+        known, _ = self._single(given)
+        evidence = self._evidence_codes(known)
+        wanted = [*names]
+        if both := [name for name in wanted if name in given]:
+            raise DataError(f"{both[0]!r} stands on both sides of the bar; leave it out of one")
+        return known.network.model.conditional(wanted, evidence)
+
+    def _evidence_codes(self, known: Evidence) -> dict[str, int]:
+        columns = known.network.columns
+        row = zip(columns.names, known.codes[0].tolist(), columns.states, strict=True)
+        return {name: code for name, code, states in row if code < states}
+
+    @our_arithmetic
+    def density(self, name: str, given: Mapping[str, float]) -> ConditionalDensity:
+        """Return the distribution of a number given evidence, codes and values by name."""
+        if name in given:
+            raise DataError(f"{name!r} stands on both sides of the bar; leave it out of one")
+        block, group, place = self._home(name)
+        known, values = self._single(given)
+        weights = self._weights(known, [block])[block][0]
+        cells = np.array([values[each][0] for each in group])
+        return ConditionalDensity(name, weights, self.emissions[group], cells, place)
+
+    def _home(self, name: str) -> tuple[int, tuple[str, ...], int]:
+        """Return the block of a number, its group, and its place there."""
+        for place, block in enumerate(self.blocks):
+            for group in block.groups:
+                if name in group:
+                    return place, group, group.index(name)
+        raise DataError(f"{name!r} is no number")
+
+    def _check_category(self, name: str) -> None:
+        if name in self.columns.numbers:
+            raise DataError(
+                f"{name!r} is a number and has a density, no probabilities of states; predict gives its mean and "
+                f"quantiles, conditional([{name!r}], given=…) its density"
+            )
