@@ -379,7 +379,7 @@ def test_types_that_declare_all_states_need_no_rows(tmp_path: Path) -> None:
     )
     typed = stream_of(tmp_path / "a.parquet").typed
     assert typed is not None
-    assert typed.settles(codes=True)
+    assert typed.settles(codes=["a"])
     assert not typed.settles()
 
 

@@ -16,10 +16,12 @@ from eigentree.data.streams.partitions import Partitions
 from eigentree.data.streams.row_batches import Batch, Stream
 from eigentree.data.streams.sources import is_stream, stream_of
 from eigentree.data.tables.cells import Categorical
+from eigentree.data.tables.column_kinds import learned_meaning
 from eigentree.data.tables.column_summary import Schema
 from eigentree.data.tables.columns import Columns
+from eigentree.data.tables.numbers import NUMBER_KINDS
 from eigentree.data.tables.rows import Rows, rows_at_a_time
-from eigentree.data.tables.state_rules import DEFAULT_OPTIONS, ReadOptions, given_labels, learned_meaning
+from eigentree.data.tables.state_rules import DEFAULT_OPTIONS, ReadOptions, given_labels
 from eigentree.data.tables.table import ColumnTable, table_of
 from eigentree.data.tables.text_cells import read_as
 from eigentree.data.tables.weights import check_total, checked_weights, warn_of_little
@@ -27,13 +29,13 @@ from eigentree.errors import DataError, FileError, did_you_mean, quoted
 from eigentree.progress import shown_batches
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
     from eigentree.arrays import Codes
     from eigentree.data.tables.cells import Cells
-    from eigentree.data.tables.state_rules import NumericRule
+    from eigentree.data.tables.state_rules import ColumnKind, NumericRule
     from eigentree.data.tables.table import Table
     from eigentree.graphs.graph import LatentGraph
 
@@ -342,14 +344,18 @@ class StreamSchema:
                 next(stream.batches(needed), None)
             typed = typed.only(needed)
         observed = typed.all_names if graph is None else graph.observed
-        given = set(given_labels(options.categories, observed)) if typed.names or graph is None else set()
-        if typed.settles(given, codes=graph is not None and options.numeric == "error"):
+        given, codes = set(), set()
+        if typed.names or graph is None:
+            given = set(given_labels(options.categories, observed))
+        if graph is not None:
+            codes = Columns.of(graph).of_codes(options)
+        if typed.settles(given, codes) and not set((options.kinds or {}).values()) & set(NUMBER_KINDS):
             return cls(typed, stream, weight, spooled)
-        kept = None if stream.again else KeptBatches(stream)
+        kept, rule = None if stream.again else KeptBatches(stream), (options.numeric, options.kinds or {})
         if isinstance(stream, Partitions):
-            schema = stream.reduced(_summed, typed, weight, given, options.numeric)
+            schema = stream.reduced(_summed, typed, weight, given, rule)
         else:
-            schema = _summed(stream, typed, weight, given, options.numeric, kept)
+            schema = _summed(stream, typed, weight, given, rule, kept)
         if not schema.rows:
             raise DataError("the data have no rows; give at least one")
         return cls(schema, kept or stream, weight, spooled)
@@ -365,11 +371,12 @@ def _summed(
     typed: Schema,
     weight: str | None,
     given: Collection[str],
-    numeric: NumericRule,
+    rule: tuple[NumericRule, Mapping[str, ColumnKind]],
     kept: KeptBatches | None = None,
 ) -> Schema:
     """Return the schema of all rows of a stream, in one pass; rows that come once are kept meanwhile."""
     schema: Schema | None = None
+    numeric, kinds = rule
     needed = None if typed.names is None else [*typed.names, *([] if weight is None else [weight])]
     for batch in shown_batches(stream.batches(needed), "reading", stream.rows):
         table, weights = weighed(batch, weight)
@@ -380,8 +387,9 @@ def _summed(
             schema = own if schema is None else schema + own
             # What more rows cannot mend is an error at once.
             for name, column in zip(schema.all_names, schema.columns, strict=True):
-                if name not in given and (column.beyond or (numeric == "error" and column.is_continuous)):
-                    learned_meaning(column, name, numeric)
+                wrong = column.is_continuous or column.holds_dates
+                if name not in given and (column.beyond or (numeric == "error" and wrong and name not in kinds)):
+                    learned_meaning(column, name, numeric, kinds.get(name))
         if kept is not None and table.count:
             kept.add(batch)
     if schema is None:

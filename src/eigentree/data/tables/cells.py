@@ -1,11 +1,13 @@
 """Cells of one column as users have them: numbers, or labels with a code each.
 
 A column of numbers stays an array of integers or floats that the compiled loops read, NaN where a cell is missing.
-Anything else is `Categorical`: each different label once, and per row the place of its label.
+Dates and durations stay numpy's, without a time zone: what has one is in UTC. Anything else is `Categorical`: each
+different label once, and per row the place of its label.
 """
 
 from __future__ import annotations
 
+import datetime
 import math
 from dataclasses import dataclass
 from numbers import Integral, Real
@@ -27,8 +29,11 @@ __all__ = [
     "Categorical",
     "Cells",
     "Label",
+    "are_dates",
     "array_cells",
     "arrow_dictionary",
+    "check_states",
+    "date_array",
     "frame_cells",
     "is_marked_missing",
     "is_missing",
@@ -73,7 +78,9 @@ def array_cells(column: NDArray[Any], name: str) -> Cells:
     if isinstance(column, np.ma.MaskedArray):
         if np.ma.is_masked(column):
             numeric = column.dtype.kind in "biuf"
-            filled = column.data.astype(np.float64 if numeric else object)
+            filled = (
+                column.data.copy() if are_dates(column) else column.data.astype(np.float64 if numeric else object)
+            )
             filled[np.ma.getmaskarray(column)] = np.nan if numeric else None
             return array_cells(filled, name)
         column = column.data
@@ -89,13 +96,65 @@ def array_cells(column: NDArray[Any], name: str) -> Cells:
         return Categorical(places.astype(np.int64, copy=False), tuple(map(str, labels)))
     if kind in "OS":
         return _object_cells(column.tolist(), name)
+    if kind in "mM" and (dates := _in_usual_units(column)) is not None:
+        return dates
     complaint = "Complex data not supported: " if kind == "c" else ""
-    words = {"M": "dates", "m": "durations", "c": "complex numbers", "V": "records"}
+    words = {"m": "durations without a unit", "c": "complex numbers", "V": "records"}
     held = words.get(kind, f"{column.dtype} cells")
     raise DataError(f"{complaint}column {name!r} holds {held}, which have no states; {_AS_TEXT}")
 
 
 _AS_TEXT = "turn them into text, categories or whole numbers first"
+
+DATES = (datetime.date, datetime.timedelta, np.datetime64, np.timedelta64)
+
+UNITS = ("D", "h", "m", "s", "ms", "us", "ns")
+"""Numpy's units that are parts of a day."""
+
+
+def are_dates(cells: NDArray[Any]) -> bool:
+    """Return whether an array holds dates or durations."""
+    return cells.dtype.kind in "mM"
+
+
+def _in_usual_units(cells: NDArray[Any]) -> NDArray[Any] | None:
+    """Return dates or durations in one of `UNITS`; None where that cannot be."""
+    letter, unit = cells.dtype.kind, np.datetime_data(cells.dtype)[0]
+    if unit not in UNITS:
+        if letter == "m" and unit in ("Y", "M", "generic"):
+            return None
+        unit = "D" if unit in ("Y", "M", "W", "generic") else "ns"
+        return cells.astype(f"{letter}8[{unit}]")
+    return cells.astype(cells.dtype.newbyteorder("="), copy=False)
+
+
+def date_array(cells: Sequence[Any]) -> NDArray[Any] | None:
+    """Return dates, or durations, as an array, with NaT where one is missing; None where any cell is another."""
+    known = [cell for cell in cells if not is_missing(cell)]
+    for letter, kinds in (("M", (datetime.date, np.datetime64)), ("m", (datetime.timedelta, np.timedelta64))):
+        if not known or not all(isinstance(cell, kinds) for cell in known):
+            continue
+        zoned = any(getattr(cell, "tzinfo", None) is not None for cell in known)
+        held = [None if is_missing(cell) else _in_utc(cell) if zoned else cell for cell in cells]
+        times = any(isinstance(cell, datetime.datetime) for cell in known)
+        unit = "us" if times or letter == "m" else "D"
+        try:
+            numpys = any(isinstance(cell, np.generic) for cell in known)
+            return _in_usual_units(np.array(held, f"{letter}8" if numpys else f"{letter}8[{unit}]"))
+        except (TypeError, ValueError, OverflowError):
+            return None
+    return None
+
+
+def _in_utc(cell: Any) -> Any:
+    return cell if getattr(cell, "tzinfo", None) is None else cell.astimezone(datetime.UTC).replace(tzinfo=None)
+
+
+def check_states(cells: Cells, name: str) -> None:
+    """Raise `DataError` where cells of a column whose states have labels are dates, which have none."""
+    if isinstance(cells, np.ndarray) and are_dates(cells):
+        held = "dates" if cells.dtype.kind == "M" else "durations"
+        raise DataError(f"column {name!r} holds {held}, which have no states; {_AS_TEXT}")
 
 
 def frame_cells(series: Any, name: str) -> Cells:
@@ -117,6 +176,10 @@ def frame_cells(series: Any, name: str) -> Cells:
         return np.where(series.is_null().to_numpy(), np.nan, numbers.astype(np.float64))
     if dtype in (nw.Categorical, nw.Enum, nw.String):
         return _factored_series(series, name)
+    if dtype in (nw.Date, nw.Datetime, nw.Duration):
+        if getattr(dtype, "time_zone", None) is not None:
+            series = series.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
+        return array_cells(np.asarray(series.to_numpy()), name)
     if dtype in (nw.Object, nw.Unknown) or dtype.is_numeric():
         return _object_cells(series.to_list(), name)
     raise DataError(f"column {name!r} holds {type(dtype).__name__} cells, which have no states; {_AS_TEXT}")
@@ -199,6 +262,8 @@ def _object_cells(cells: list[Any], name: str) -> Cells:
             return np.array([math.nan if is_missing(cell) else float(cell) for cell in cells], np.float64)
         except OverflowError:
             raise DataError(f"column {name!r} holds a number beyond all floats, which is no state") from None
+    if known and isinstance(known[0], DATES) and (dates := date_array(cells)) is not None:
+        return dates
     among_text = any(isinstance(cell, str | bytes) for cell in known)
     labels: dict[Label, int] = {}
     places: dict[Any, int] = {}
@@ -233,8 +298,9 @@ def is_marked_missing(cell: Any) -> bool:
 
 
 def is_missing(cell: Any) -> bool:
-    """Return whether an object stands for a missing cell: one that `is_marked_missing`, or NaN."""
-    return is_marked_missing(cell) or (isinstance(cell, float | np.floating) and cell != cell)
+    """Return whether an object stands for a missing cell: one that `is_marked_missing`, NaN, or numpy's NaT."""
+    numbers = (float, np.floating, np.datetime64, np.timedelta64)
+    return is_marked_missing(cell) or (isinstance(cell, numbers) and cell != cell)
 
 
 def plain_label(cell: Any, name: str, any_kind: bool = False) -> Label:

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
-from eigentree.data.tables.cells import Categorical, Label, plain_label
+from eigentree.data.tables.cells import Categorical, Label, are_dates, plain_label
 from eigentree.data.tables.labels import in_order
+from eigentree.data.tables.numbers import Span, iso_dates
 from eigentree.data.tables.table import TEXT, Table, each_column, placed, table_of
 from eigentree.data.tables.text_cells import TextColumn, typed_texts
 from eigentree.data.tables.weights import checked_weights
@@ -62,13 +63,16 @@ class ColumnSummary:
         How many cells are None, NaN or null.
     values : mapping of str to ValueCounts
         By numpy's letter of their type: truth values ("b"), integers ("i") and floats ("f"), which do not hold all
-        integers; and cells of a file of text ("O"): what they are is known once all were read.
+        integers; dates ("M") and durations ("m"); and cells of a file of text ("O"): what they are is known once
+        all were read.
     labels : tuple
         Text, categories, and whatever else has a label, in the order in which they occur.
     declared, ordered : bool
         Whether all labels are those that categoricals declare, and whether these have an order.
     beyond : str
         An example of a column with too many different cells, which are not kept then.
+    spanned : Span or None
+        What those span, where all are numbers, or all dates.
     """
 
     kind: Kind = ""
@@ -78,6 +82,7 @@ class ColumnSummary:
     declared: bool = True
     ordered: bool = False
     beyond: str = ""
+    spanned: Span | None = None
 
     @classmethod
     def of(cls, cells: Cells, weights: NDArray[Any] | None = None, kind: Kind = "") -> ColumnSummary:
@@ -99,7 +104,7 @@ class ColumnSummary:
         if found.values.dtype == np.uint64:
             # Too large for a label, which is said once it is known that the column has no labels given.
             return cls("", missing, {}, tuple(found.values.tolist()), declared=False)
-        letter = held.dtype.kind if held.dtype.kind in "bf" else "i"
+        letter = held.dtype.kind if held.dtype.kind in "bfmM" else "i"
         return cls("truth" if letter == "b" else kind, missing, {letter: found})
 
     def __add__(self, other: ColumnSummary) -> ColumnSummary:
@@ -112,12 +117,47 @@ class ColumnSummary:
         if labels != other.labels:
             labels = tuple(dict.fromkeys((*labels, *other.labels)))
         kind: Kind = self.kind if self.kind == other.kind else ""
-        declared, beyond = self.declared and other.declared, self.beyond or other.beyond
-        if not beyond and max(len(labels), *(len(part.values) for part in values.values()), 0) > MOST_DIFFERENT:
+        declared, beyond, spanned = self.declared and other.declared, self.beyond or other.beyond, None
+        most = max(len(labels), *(len(part.values) for part in values.values()), 0)
+        if beyond or most > MOST_DIFFERENT:
             cells = (*labels[:1], *(cell for part in values.values() for cell in part.values[:1].tolist()))
-            values, labels, declared, beyond = {}, (), False, quoted(cells[0])
+            values, labels, declared, beyond = {}, (), False, beyond or quoted(cells[0])
+            one, two = self.span(), other.span()
+            spanned = two if self.is_empty else one if other.is_empty else one + two if one and two else None
         missing, ordered = self.missing + other.missing, self.ordered or other.ordered
-        return ColumnSummary(kind, missing, values, labels, declared, ordered, beyond)
+        return ColumnSummary(kind, missing, values, labels, declared, ordered, beyond, spanned)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no cell is known."""
+        return not (self.beyond or self.labels or any(len(part.values) for part in self.values.values()))
+
+    @property
+    def holds_dates(self) -> bool:
+        """Whether any cells are dates or durations by their type."""
+        return bool(self.values.keys() & {"m", "M"} or (self.spanned is not None and self.spanned.unit))
+
+    def span(self) -> Span | None:
+        """Return what the cells span, where all are numbers, or all dates; else, and where there are none, None."""
+        if self.beyond or self.labels:
+            return self.spanned
+        if (dates := self.dates()) is not None:
+            return Span.of(dates)
+        seen = self._typed()
+        known = {letter: part.values for letter, part in seen.values.items() if len(part.values)}
+        if seen.labels or not known or not known.keys() <= {"i", "f"}:
+            return None
+        return reduce(_spans, map(Span.of, known.values()))
+
+    def dates(self) -> NDArray[Any] | None:
+        """Return the different cells where all are dates, or durations, or text of a file that says dates."""
+        known = {letter: part.values for letter, part in self.values.items() if len(part.values)}
+        if len(known) != 1 or self.labels:
+            return None
+        ((letter, values),) = known.items()
+        if letter == "O":
+            return iso_dates(tuple(map(str, values)))
+        return values if are_dates(values) else None
 
     def together(self) -> ValueCounts | tuple[Label, ...] | None:
         """Return what all cells are: numbers, labels in the order of their states, or None where none is known.
@@ -219,12 +259,12 @@ class Schema:
 
     @classmethod
     def of_types(cls, X: ArrayLike | Any) -> Schema:
-        """Return what the types of the columns of some rows say; some, such as dates, say nothing."""
+        """Return what the types of the columns of some rows say; some, such as lists, say nothing."""
         table = table_of(X, least=0)
         columns = []
         for place, name in enumerate(table.all_names):
             summary = ColumnSummary()
-            # A column of dates, say, may be one that nobody needs.
+            # A column of lists, say, may be one that nobody needs.
             with suppress(DataError):
                 summary = _summary(table, place, name)
             columns.append(summary)
@@ -274,16 +314,16 @@ class Schema:
         """Return where the columns of some names stand, as `Table.places` does."""
         return placed(self.names, len(self.columns), names)
 
-    def settles(self, given: Collection[str] = (), codes: bool = False) -> bool:
+    def settles(self, given: Collection[str] = (), codes: Collection[str] = ()) -> bool:
         """Return whether types show all states, whatever the rows: declared categories and truth values.
 
-        Labels of `given` columns are known; with `codes`, numbers stand for themselves, as in a graph's columns.
+        Labels of `given` columns are known; in columns of `codes`, those of a graph, numbers stand for themselves.
         """
         return all(
             name in given
             or column.kind == "truth"
             or (column.kind == "labels" and bool(column.labels))
-            or (codes and column.kind == "numbers")
+            or (name in codes and column.kind == "numbers")
             for name, column in zip(self.all_names, self.columns, strict=True)
         )
 
@@ -292,9 +332,17 @@ def _summary(table: Table, place: int, name: str, weights: NDArray[Any] | None =
     return ColumnSummary.of(table.column(place, name), weights, "numbers" if table.holds_numbers(place) else "")
 
 
+def _spans(one: Span, two: Span) -> Span:
+    both = one + two
+    assert both is not None, "integers and floats"
+    return both
+
+
 def _counted(cells: NDArray[Any], weights: NDArray[Any] | None) -> ValueCounts:
     """Return the different ones of known cells, as truth values, or integers or floats of 64 bits."""
     kind = cells.dtype.kind
+    if are_dates(cells):
+        return _collected(cells, np.ones(len(cells), np.int64), weights)
     if kind != "f" and len(cells):
         least, most = int(cells.min()), int(cells.max())
         if most < 2**63 and most - least < NEAR + len(cells):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
@@ -11,18 +12,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from eigentree.data.tables.column_kinds import graph_numbers, learned_meaning, stands_for_itself
 from eigentree.data.tables.column_summary import Schema
-from eigentree.data.tables.labels import UNKNOWN, Bins, Labels
+from eigentree.data.tables.labels import UNKNOWN, Bins, Labels, states_of
+from eigentree.data.tables.numbers import NUMBER_KINDS, Numbers
 from eigentree.data.tables.state_rules import (
     DEFAULT_OPTIONS,
     UNKNOWN_RULES,
     ReadOptions,
     checked_labels,
+    given_kinds,
     given_labels,
-    learned_meaning,
     report_frequencies,
     report_names,
-    stands_for_itself,
     without_codes,
 )
 from eigentree.data.tables.table import ARRAY, Table, each_column, extra_columns, shown_columns, table_of
@@ -36,8 +38,9 @@ if TYPE_CHECKING:
 
     from eigentree.arrays import Codes
     from eigentree.data.tables.cells import Label
+    from eigentree.data.tables.column_summary import ColumnSummary
     from eigentree.data.tables.labels import Meaning
-    from eigentree.data.tables.state_rules import UnknownRule
+    from eigentree.data.tables.state_rules import ColumnKind, UnknownRule
     from eigentree.graphs.graph import LatentGraph
     from eigentree.io.codec import At
 
@@ -49,14 +52,15 @@ class Columns:
     """The columns of a model, in the order of ``graph.observed``.
 
     Inside the package a cell is a code 0 … states-1, and the code after the last one, `states`, says that it is
-    missing. Every table of operators has a slot for it, so a missing cell costs nothing.
+    missing. Every table of operators has a slot for it, so a missing cell costs nothing. A column of numbers has
+    one state; what its cells are is read beside their codes.
 
     Attributes
     ----------
     names : tuple of str
     states : tuple of int
         Number of states of each column.
-    meanings : tuple of Labels, Bins or None
+    meanings : tuple of Labels, Bins, Numbers or None
         What the codes of each column stand for; None where they stand for themselves.
     unknown : {"error", "missing"}
         What a label is that a column does not have.
@@ -97,7 +101,8 @@ class Columns:
         The columns of a frame keep their names; those of anything else are called x0, x1, …. The labels of a column
         are, in this order: those given, those declared by a categorical, the truth values, and else those that
         occur, sorted. Whole numbers 0, 1, … without a gap are codes, and stand for themselves. The number -1 marks
-        a missing cell where the other numbers of its column begin at 0, or are labels of text.
+        a missing cell where the other numbers of its column begin at 0, or are labels of text. Which columns are
+        numbers is told in `column_kinds`.
 
         Parameters
         ----------
@@ -114,27 +119,30 @@ class Columns:
         if "" in names:
             raise DataError(f"column {names.index('')} has no name, counted from 0; rename or drop it")
         given = given_labels(options.categories, names)
+        kinds = given_kinds(options.kinds, names)
         schema = X if isinstance(X, Schema) else Schema.of(X, options.sample_weight, given)
 
         def found(place: int, name: str) -> tuple[int, Meaning | None]:
-            labels: Meaning | None = given.get(name)
+            labels: Meaning | None = _given(name, given.get(name), kinds.get(name))
             if labels is None:
                 seen = schema.columns[place]
-                labels = learned_meaning(seen, name, options.numeric)
+                labels = learned_meaning(seen, name, options.numeric, kinds.get(name))
                 report_names(name, labels, schema.rows - seen.missing)
-            return without_codes(labels) if isinstance(labels, Labels) else (len(labels.labels), labels)
+            return without_codes(labels) if isinstance(labels, Labels) else (states_of(labels), labels)
 
         states, meanings = zip(*each_column(names, found), strict=True)
         made = cls(names, states, meanings, options.handle_unknown, schema.container, schema.names is not None)
-        for name in names:
-            if name not in given:
-                report_frequencies(name, made.labels(name), states, schema.rows)
+        for name, own, meaning in zip(names, states, meanings, strict=True):
+            if name not in given and name not in kinds:
+                report_frequencies(name, meaning, states, own, schema.rows)
         return made
 
     def fitted_to(self, X: ArrayLike | Any, options: ReadOptions = DEFAULT_OPTIONS) -> Columns:
         """Return these columns, of a graph, with the labels that some data give to their states.
 
-        Numbers are codes already; text and categories are as many labels as the column has states.
+        Numbers are codes already; text and categories are as many labels as the column has states. With
+        ``numeric="emissions"`` a column of one state whose cells are different numbers is one of numbers, and so is
+        one that ``options.kinds`` says is; it has one state then, whatever the graph has.
 
         Raises
         ------
@@ -143,6 +151,7 @@ class Columns:
         """
         table = X if isinstance(X, Schema) else table_of(X)
         given, numeric = given_labels(options.categories, self.names), options.numeric
+        kinds = given_kinds(options.kinds, self.names)
         places = table.places(self.names)
         if extra := extra_columns(table.names, self.names):
             raise DataError(
@@ -150,7 +159,10 @@ class Columns:
                 f"as with X[list(graph.observed)]"
             )
         # Numbers that are codes need no summary, which takes a pass over them.
-        codes = [isinstance(table, Table) and numeric == "error" and table.holds_numbers(place) for place in places]
+        codes = [
+            isinstance(table, Table) and table.holds_numbers(place) and name in self.of_codes(options)
+            for name, place in zip(self.names, places, strict=True)
+        ]
         if isinstance(table, Schema):
             schema = table
         else:
@@ -158,22 +170,41 @@ class Columns:
             schema = Schema.of(table, options.sample_weight, [table.all_names[place] for place in known])
 
         def found(at: int, name: str) -> Meaning | None:
-            states, seen = self.states[at], schema.columns[places[at]]
-            labels: Meaning | None = given.get(name)
+            states, seen, kind = self.states[at], schema.columns[places[at]], kinds.get(name)
+            labels: Meaning | None = _given(name, given.get(name), kind)
+            single = numeric == "emissions" and kind is None and states == 1 and _are_numbers(seen)
+            if labels is None and (single or kind in NUMBER_KINDS):
+                return graph_numbers(seen, name, kind)
             if labels is None and not codes[at] and not stands_for_itself(seen, states, numeric):
-                labels = learned_meaning(seen, name, numeric)
-            if labels is not None and len(labels.labels) != states:
+                # In a graph a column of several states is categorical.
+                labels = learned_meaning(seen, name, "error" if numeric == "emissions" else numeric, kind)
+            elif labels is None and kind == "ordinal":
+                labels = Labels(tuple(range(states)), ordered=True)
+            if labels is not None and states_of(labels) != states:
                 raise DataError(
-                    f"column {name!r} has {len(labels.labels)} states ({labels.described()}), but {states} in the "
+                    f"column {name!r} has {states_of(labels)} states ({labels.described()}), but {states} in the "
                     f"graph; give all of them as categories={{{name!r}: [...]}}"
                 )
             return without_codes(labels)[1] if isinstance(labels, Labels) else labels
 
         meanings = tuple(each_column(self.names, found))
-        named = table.names is not None
-        return replace(
-            self, meanings=meanings, unknown=options.handle_unknown, container=table.container, named=named
+        states = tuple(
+            1 if isinstance(meaning, Numbers) else own for own, meaning in zip(self.states, meanings, strict=True)
         )
+        named = table.names is not None
+        return Columns(self.names, states, meanings, options.handle_unknown, table.container, named)
+
+    def of_codes(self, options: ReadOptions) -> set[str]:
+        """Return the columns of a graph whose cells are codes wherever they are numbers by their type."""
+        if options.numeric == "quantiles":
+            return set()
+        several = [options.numeric == "error" or states > 1 for states in self.states]
+        kinds = options.kinds or {}
+        return {
+            name
+            for name, own in zip(self.names, several, strict=True)
+            if own and kinds.get(name) not in NUMBER_KINDS
+        }
 
     def reading(self, unknown: UnknownRule) -> Columns:
         """Return the columns with another rule for labels that they do not have."""
@@ -183,6 +214,16 @@ class Columns:
         """Return whether these are the observed variables of a graph, with as many states."""
         plain = Columns.of(graph)
         return (self.names, self.states) == (plain.names, plain.states)
+
+    @cached_property
+    def number_places(self) -> tuple[int, ...]:
+        """Where the columns of numbers stand."""
+        return tuple(place for place, meaning in enumerate(self.meanings) if isinstance(meaning, Numbers))
+
+    @property
+    def numbers(self) -> tuple[str, ...]:
+        """The names of the columns of numbers."""
+        return tuple(self.names[place] for place in self.number_places)
 
     @property
     def plain(self) -> bool:
@@ -236,6 +277,18 @@ class Columns:
             )
         return {name: self._code(name, value) for name, value in given.items()}
 
+    def given_values(self, given: Mapping[str, Any]) -> dict[str, float]:
+        """Return the numbers that are given by name, dates as days, without what is given of other columns.
+
+        Raises
+        ------
+        DataError
+            When what is given of a column of numbers is none.
+        """
+        own = {name: self.meanings[self.position(name)] for name in given}
+        self.given_codes({name: given[name] for name, meaning in own.items() if isinstance(meaning, Numbers)})
+        return {name: meaning.number(given[name]) for name, meaning in own.items() if isinstance(meaning, Numbers)}
+
     def _code(self, name: str, value: Any) -> int:
         place = self.position(name)
         states, meaning = self.states[place], self.meanings[place]
@@ -254,14 +307,42 @@ class Columns:
             )
         return int(value)
 
-    def __repr__(self) -> str:
+    def described(self, most: int = 30) -> str:
+        """Return what each column is, in one line; of more columns than `most`, those that come first.
+
+        Examples
+        --------
+        >>> Columns.learned([["yes", 0], ["no", 2], [None, 1]]).described()
+        "x0: 'no', 'yes'; x1: 0 … 2"
+        """
         shown = []
-        for name, states, meaning in list(zip(self.names, self.states, self.meanings, strict=True))[:8]:
+        for name, states, meaning in list(zip(self.names, self.states, self.meanings, strict=True))[:most]:
             known = f"0 … {states - 1}" if states > 1 else "0"
-            if meaning is not None:
-                known = ", ".join(repr(label) for label in meaning.labels[:6]) + (", …" if states > 6 else "")
+            if isinstance(meaning, Numbers):
+                known = meaning.kind
+            elif meaning is not None:
+                between = " < " if isinstance(meaning, Labels) and meaning.ordered else ", "
+                known = between.join([*map(repr, meaning.labels[:6]), *(["…"] if states > 6 else [])])
             shown.append(f"{name}: {known}")
-        return f"Columns({'; '.join(shown)}{'; …' if len(self.names) > 8 else ''})"
+        return "; ".join([*shown, *(["…"] if len(self.names) > most else [])])
+
+    def __repr__(self) -> str:
+        return f"Columns({self.described(8)})"
+
+
+def _given(name: str, labels: Labels | None, kind: ColumnKind | None) -> Labels | None:
+    """Return the labels that a user gave for a column, which is of a kind that the user may have said too."""
+    if labels is not None and kind in NUMBER_KINDS:
+        raise DataError(
+            f"column {name!r} has labels, as its categories say, and is {kind}, as kinds say; leave one out"
+        )
+    return labels if labels is None or kind != "ordinal" else replace(labels, ordered=True)
+
+
+def _are_numbers(seen: ColumnSummary) -> bool:
+    """Return whether the cells of a column are numbers or dates, and more than one."""
+    span = seen.span()
+    return span is not None and span.least < span.most
 
 
 LABELS = Record(
@@ -273,8 +354,17 @@ BINS = Record(
     {"edges": tuple_of(NUMBER), "least": NUMBER, "most": NUMBER, "typical": tuple_of(NUMBER), "whole": FLAG},
 )
 
+DATE_TYPE = r"(datetime64|timedelta64)\[(\d*)(D|h|m|s|ms|us|ns)\]"
+"""Numpy's types of dates and durations."""
 
-def _meaning(_: Any, content: Any, at: At) -> Labels | Bins:
+NUMBERS = Record(
+    "numbers", {"kind": TEXT, "whole": FLAG, "least": NUMBER, "most": NUMBER, "step": NUMBER, "unit": TEXT}
+)
+
+
+def _meaning(_: Any, content: Any, at: At) -> Meaning:
+    if isinstance(content, dict) and "kind" in content:
+        return _numbers(NUMBERS.read(None, content), at)
     if isinstance(content, dict) and "labels" in content:
         labels = LABELS.read(None, content)
         return Labels(checked_labels(labels["values"], "a column").values, labels["declared"], labels["ordered"])
@@ -285,7 +375,23 @@ def _meaning(_: Any, content: Any, at: At) -> Labels | Bins:
     return bins
 
 
-MEANING = Field(lambda _, __, value: (LABELS if isinstance(value, Labels) else BINS).write(None, value), _meaning)
+def _numbers(content: dict[str, Any], at: At) -> Numbers:
+    numbers = Numbers(**content)
+    ends = (numbers.least, numbers.most, numbers.step)
+    if numbers.kind not in NUMBER_KINDS or not np.isfinite(ends).all() or numbers.step < 0:
+        raise FileError(f"{at.where}: numbers are of a kind that there is not, or not finite")
+    if (numbers.kind == "date") != (re.fullmatch(DATE_TYPE, numbers.unit) is not None):
+        raise FileError(f"{at.where}: dates have a type of numpy, and other numbers have none")
+    return numbers
+
+
+def _write_meaning(_: Any, __: str, value: Meaning) -> Any:
+    return (LABELS if isinstance(value, Labels) else BINS if isinstance(value, Bins) else NUMBERS).write(
+        None, value
+    )
+
+
+MEANING = Field(_write_meaning, _meaning)
 
 COLUMNS = Record(
     "a description of columns",
@@ -312,7 +418,7 @@ def columns_of(content: Any) -> Columns:
     if not fits or columns.unknown not in UNKNOWN_RULES or not all(columns.states):
         raise FileError("columns have names, states and labels that do not fit each other")
     for states, meaning in zip(columns.states, columns.meanings, strict=True):
-        if meaning is not None and len(meaning.labels) != states:
+        if meaning is not None and states_of(meaning) != states:
             raise FileError("a column has one label per state")
     return columns
 

@@ -1,4 +1,7 @@
-"""What the codes of one column stand for: labels, or bins of numbers."""
+"""What the codes of one column stand for: labels, or bins of numbers.
+
+A column whose numbers are not cut into bins is one of `Numbers`.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +22,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from eigentree.arrays import Floats, Integers
+    from eigentree.data.tables.numbers import Numbers
 
 __all__ = [
     "FEW_ROWS_EACH",
+    "MANY_NUMBERS",
     "MISSING",
     "UNKNOWN",
     "Bins",
@@ -30,6 +35,7 @@ __all__ = [
     "in_order",
     "looks_continuous",
     "looks_like_names",
+    "states_of",
 ]
 
 MISSING = -1
@@ -58,7 +64,7 @@ class Labels:
     declared : bool
         Whether they were declared by a categorical column, and rows are returned as such.
     ordered : bool
-        Whether the declared categories have an order.
+        Whether they have an order: declared categories, or labels that the user said are ordinal.
     """
 
     values: tuple[Label, ...]
@@ -205,8 +211,13 @@ def _quantiles(cells: NDArray[Any], weights: NDArray[Any], shares: Any) -> NDArr
     return np.asarray(cells[np.searchsorted(passed, shares * passed[-1])])
 
 
-Meaning: TypeAlias = Labels | Bins
+Meaning: TypeAlias = "Labels | Bins | Numbers"
 """What the codes of a column stand for."""
+
+
+def states_of(meaning: Meaning) -> int:
+    """Return how many states a column has; one of numbers has one."""
+    return len(meaning.labels) or 1
 
 
 def in_order(labels: Sequence[Label]) -> tuple[Label, ...]:

@@ -8,6 +8,7 @@ import numpy as np
 
 from eigentree.data.tables.cells import Categorical, is_missing, object_array
 from eigentree.data.tables.labels import Bins, Labels
+from eigentree.data.tables.numbers import Numbers
 from eigentree.data.tables.table import ARRAY, TEXT, Table, frame_of, table_of, warn_of_extra
 from eigentree.data.tables.text_cells import FileTable, TextColumn, read_as
 from eigentree.errors import DataError, quoted
@@ -32,7 +33,8 @@ def filled_rows(
     """Return rows with their missing cells filled, in the form in which they came; known cells stay as they are.
 
     `X` is what the user gave, `rows` the same, read, and `codes` those of all cells, filled. Without `random`,
-    which samples numbers inside their bins, a bin's typical number stands for it.
+    which samples numbers inside their bins, a bin's typical number stands for it. Codes may be floats, among which
+    the columns of numbers hold these.
     """
     frame = frame_of(X)
     if frame is None and columns.plain:
@@ -57,7 +59,8 @@ def sampled_rows(
 ) -> Any:
     """Return codes as rows of labels, in what the columns were learned from.
 
-    Numbers of a bin are sampled within it, unless they are given.
+    Numbers of a bin are sampled within it, unless they are given. Codes may be floats, among which the columns of
+    numbers hold these.
     """
     if columns.container == ARRAY and columns.plain:
         return codes
@@ -133,7 +136,10 @@ def as_frame(X: Any, names: Sequence[str], library: str) -> Any:
 
 
 def _decoded(meaning: Meaning | None, codes: NDArray[Any], random: np.random.Generator | None) -> NDArray[Any]:
-    """Return what codes stand for: an array of numbers, of truth values, or of objects."""
+    """Return what codes, or the numbers of a column of such, stand for, as an array."""
+    if isinstance(meaning, Numbers):
+        return meaning.restored(np.asarray(codes, np.float64))
+    codes = codes.astype(np.int64, copy=False)
     if meaning is None:
         return np.asarray(codes, np.int64)
     if isinstance(meaning, Bins):
@@ -358,6 +364,8 @@ def _kind(meaning: Meaning | None) -> type:
     if meaning is None:
         return int
     if isinstance(meaning, Bins):
+        return int if meaning.whole else float
+    if isinstance(meaning, Numbers):
         return int if meaning.whole else float
     kinds = {type(value) for value in meaning.values}
     return next((kind for kind in (str, float, int) if kind in kinds), bool)

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eigentree.core.counting.encoding import copy_codes, encode_column, encode_rows
-from eigentree.data.tables.cells import Categorical
-from eigentree.data.tables.labels import MISSING, UNKNOWN
+from eigentree.data.tables.cells import Categorical, are_dates, check_states
+from eigentree.data.tables.labels import MISSING, UNKNOWN, states_of
+from eigentree.data.tables.numbers import Numbers
 from eigentree.data.tables.table import each_column, table_of, warn_of_extra
 from eigentree.data.tables.text_cells import read_as
 from eigentree.errors import DataError
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-    from eigentree.arrays import Booleans, Codes, Integers
+    from eigentree.arrays import Booleans, Codes, Floats, Integers
     from eigentree.data.tables.cells import Cells
     from eigentree.data.tables.columns import Columns
     from eigentree.data.tables.labels import Meaning
@@ -42,7 +43,8 @@ class Rows:
     ----------
     columns : Columns
     cells : tuple of array, shape (rows,)
-        One view per column, of whatever number type the user gave.
+        One view per column, of whatever number type the user gave; of a column of numbers floats, NaN where a cell
+        is missing.
     whole : array, shape (rows, columns), or None
         The same as one array, where the user gave a column-major one of small unsigned integers, or a row-major one
         of whole numbers of any kind.
@@ -89,10 +91,17 @@ class Rows:
         warn_of_extra(table, columns.names)
 
         def cells(at: int, name: str) -> NDArray[Any]:
+            meaning = columns.meanings[at]
             if places[at] < 0:
-                return np.full(table.count, MISSING, np.int8)
-            column, meaning = table.column(places[at], name), columns.meanings[at]
-            column = read_as(column, meaning)
+                return (
+                    np.full(table.count, np.nan)
+                    if at in columns.number_places
+                    else np.full(table.count, MISSING, np.int8)
+                )
+            column = read_as(table.column(places[at], name), meaning)
+            if isinstance(meaning, Numbers):
+                return _measured(column, meaning, name, lenient, at_row)
+            check_states(column, name)
             if meaning is None:
                 return _numbers(column, columns.states[at], name, lenient, at_row)
             return _coded(column, meaning, name, lenient, at_row)
@@ -103,11 +112,24 @@ class Rows:
 
     @classmethod
     def of_codes(cls, codes: Codes, columns: Columns) -> Rows:
-        """Return the rows of codes, shape (rows, columns), in which a missing cell is the code after the last."""
+        """Return the rows of codes, shape (rows, columns), in which a missing cell is the code after the last.
+
+        Among floats, columns of numbers hold these, NaN where a cell is missing; among whole numbers their codes,
+        and then only which are missing is known of them.
+        """
         states = np.array(columns.states)
-        cells = codes.astype(np.min_scalar_type(-int(states.max())))
-        cells[codes == states] = MISSING
-        return cls(columns, tuple(cells.T))
+        if not columns.number_places:
+            cells = codes.astype(np.min_scalar_type(-int(states.max())))
+            cells[codes == states] = MISSING
+            return cls(columns, tuple(cells.T))
+        made = []
+        for place, own in enumerate(columns.states):
+            column = codes[:, place]
+            if place not in columns.number_places:
+                made.append(np.where(column == own, MISSING, column).astype(np.min_scalar_type(-own)))
+            else:
+                made.append(column if codes.dtype.kind == "f" else np.where(column == own, np.nan, 0.0))
+        return cls(columns, tuple(made))
 
     @property
     def count(self) -> int:
@@ -121,11 +143,16 @@ class Rows:
     def missing(self, place: int) -> Booleans:
         """Return where the cells of a column are missing."""
         cells = self.cells[place]
+        if place in self.columns.number_places:
+            return np.asarray(np.isnan(cells))
         absent: Booleans = cells == MISSING
         return absent | (cells != cells) if cells.dtype.kind == "f" else absent
 
     def encode(self, start: int = 0, stop: int | None = None) -> Codes:
-        """Return the codes of some rows, shape (stop - start, columns), column-major; by default of all."""
+        """Return the codes of some rows, shape (stop - start, columns), column-major; by default of all.
+
+        That of a number is 0; `values` returns the numbers.
+        """
         stop = self.count if stop is None else min(stop, self.count)
         states = self.columns.states
         codes = np.empty((stop - start, len(states)), self.columns.code_type, order="F")
@@ -133,6 +160,9 @@ class Rows:
             return codes
         for j, (column, count) in enumerate(zip(self.cells, states, strict=True)):
             cells = column[start:stop]
+            if j in self.columns.number_places:
+                codes[:, j] = np.isnan(cells)
+                continue
             # numpy's vectorised minimum and copy beat a loop that looks at each cell, where nothing is amiss.
             unsigned, whole = cells.dtype.kind == "u", cells.dtype.kind in "iu"
             if whole and cells.flags.c_contiguous and cells.max() < count and (unsigned or cells.min() >= 0):
@@ -146,6 +176,18 @@ class Rows:
                     f"but {name!r} has the codes 0 to {count - 1} (-1, NaN or null for a missing cell); {_WIDEN}"
                 )
         return codes
+
+    def values(self, start: int = 0, stop: int | None = None) -> Floats:
+        """Return the numbers of some rows, shape (stop - start, columns of numbers); NaN for a missing one.
+
+        Dates are days. The columns are those at `Columns.number_places`, in their order.
+        """
+        stop = self.count if stop is None else min(stop, self.count)
+        own = self.columns.number_places
+        values = np.empty((stop - start, len(own)), order="F")
+        for column, place in enumerate(own):
+            values[:, column] = self.cells[place][start:stop]
+        return values
 
     def _encode_whole(self, start: int, codes: Codes) -> bool:
         """Return whether all is well, after writing the codes of some rows of one array."""
@@ -223,7 +265,31 @@ def _coded(cells: Cells, meaning: Meaning, name: str, lenient: bool, where: Call
                 f"{where(row)}, column {name!r} holds {cell!r}, but {name!r} has {meaning.described()}; {_WIDEN}"
             )
         codes[unknown] = MISSING
-    return codes.astype(np.min_scalar_type(-1 - len(meaning.labels)))
+    return codes.astype(np.min_scalar_type(-1 - states_of(meaning)))
+
+
+def _measured(
+    cells: Cells, meaning: Numbers, name: str, lenient: bool, where: Callable[[int], str]
+) -> NDArray[Any]:
+    """Return the cells of a column of numbers as floats, NaN where one is missing."""
+    values = meaning.values(cells)
+    unknown = np.isinf(values)
+    if unknown.any():
+        row = int(unknown.argmax())
+        raise DataError(f"{where(row)}, column {name!r} holds {values[row].item()!r}; mark missing cells as NaN")
+    if not lenient and (unknown := meaning.encode(cells) == UNKNOWN).any():
+        row = int(unknown.argmax())
+        raise DataError(
+            f"{where(row)}, column {name!r} holds {_shown(cells, row)}, but {name!r} has {meaning.described()} "
+            f"(NaN, None or null for a missing cell); take what is none as missing with handle_unknown='missing'"
+        )
+    return values
+
+
+def _shown(cells: Cells, row: int) -> str:
+    if isinstance(cells, Categorical):
+        return repr(cells.labels[cells.places[row]])
+    return str(cells[row]) if are_dates(cells) else repr(cells[row].item())
 
 
 def rows_at_a_time(cells: int) -> int:
