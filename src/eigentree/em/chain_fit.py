@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import cycle
-from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar, cast
 
 import numpy as np
 
@@ -14,19 +15,19 @@ from eigentree.em.estep.unique_rows import systematic
 from eigentree.em.init.chains import KINDS
 from eigentree.em.multistart import ETA, ROWS_PER_PARAMETER, Candidate, Sample, multistart, run_each
 from eigentree.em.optimize.objective import ExpectedCounts, Objective, SimplexVector
-from eigentree.inference.sequences.sequence_passes import SequencePass, Symbols, marginal_chains, product_chain
+from eigentree.inference.sequences.sequence_passes import SequencePass, marginal_chains, product_chain
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from eigentree.arrays import Booleans, Floats, Integers
-    from eigentree.em.init.chains import ChainKind
     from eigentree.em.multistart import Multistart
     from eigentree.em.optimize.stopping import Stopping
+    from eigentree.inference.sequences.number_steps import NumberPass
 
-__all__ = ["ChainFit", "ChainLayout", "ChainObjective", "fit_chain"]
+__all__ = ["ChainFit", "ChainLayout", "ChainObjective", "SequenceObjective", "fit_chain"]
 
 Scalar = TypeVar("Scalar", bound=np.generic)
 
@@ -36,10 +37,6 @@ LONGEST_PIECE = 1_000
 SPELLS_PER_ROW = 10
 """So many spells of equal symbols count as one row: the steps of a spell say the same, and a row has several
 cells."""
-
-
-POOL: tuple[ChainKind, ...] = ("moments", "random", "merged")
-"""The initialisers of a multi-start, in turn."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,13 +139,25 @@ class ChainLayout(SimplexVector):
         return prior
 
 
-@dataclass(frozen=True, eq=False)
-class ChainObjective(Objective):
-    """The objective of sequences under a hidden chain: log-likelihood plus log prior."""
+class SequenceObjective(Objective):
+    """The objective of sequences under a hidden chain: log-likelihood plus log prior.
+
+    Attributes
+    ----------
+    chain : ChainLayout
+    walk : SequencePass or NumberPass
+    prior : array
+        The pseudo-count of each entry of the tables.
+    """
 
     chain: ChainLayout
-    walk: SequencePass
-    prior: Floats
+    walk: SequencePass | NumberPass
+
+    initialisers: ClassVar[Mapping[str, Callable[[Any, np.random.Generator], Floats]]]
+    """By name; one raises `RankError` when the sequences do not allow such a start."""
+
+    pool: ClassVar[tuple[str, ...]]
+    """The initialisers of a multi-start, in turn."""
 
     @property
     def layout(self) -> ChainLayout:
@@ -160,20 +169,16 @@ class ChainObjective(Objective):
         """The number of steps of all sequences, by weight: gains are judged per step."""
         return float(self.walk.weights @ np.diff(self.walk.starts))
 
-    def log_likelihood(self, parameters: Floats) -> float:
-        """Return the log-likelihood of the sequences; -inf if one is impossible."""
-        return self._sum(self.walk.log_prob(*self.layout.tables(parameters)))
+    @abstractmethod
+    def expected_links(self, parameters: Floats) -> list[Floats]:
+        """Return the expected counts of the links of all chains together."""
 
-    def counted(self, parameters: Floats) -> ExpectedCounts:
-        """Return the expected counts and the log-likelihood of all sequences."""
-        links, emissions, log_prob = self.walk.counts(*self.layout.tables(parameters))
-        log_likelihood, impossible = self._sum(log_prob), -1
+    def total(self, log_prob: Floats) -> tuple[float, int]:
+        """Return the log-likelihood of the sequences, and the number of one that is impossible, or -1."""
+        log_likelihood, impossible = float(self.walk.weights[self._counted] @ log_prob[self._counted]), -1
         if log_likelihood == -math.inf:
             impossible = int(np.flatnonzero(np.isneginf(log_prob) & (self.walk.weights > 0))[0])
-        return ExpectedCounts(self.layout.joined(links, emissions), log_likelihood, impossible)
-
-    def _sum(self, log_prob: Floats) -> float:
-        return float(self.walk.weights[self._counted] @ log_prob[self._counted])
+        return log_likelihood, impossible
 
     @cached_property
     def _counted(self) -> Integers:
@@ -183,14 +188,39 @@ class ChainObjective(Objective):
 
 
 @dataclass(frozen=True, eq=False)
+class ChainObjective(SequenceObjective):
+    """The objective of sequences of categories."""
+
+    chain: ChainLayout
+    walk: SequencePass
+    prior: Floats
+
+    initialisers = KINDS
+    pool = ("moments", "random", "merged")
+
+    def expected_links(self, parameters: Floats) -> list[Floats]:
+        """Return the expected counts of the links of all chains together."""
+        return self.walk.counts(*self.layout.tables(parameters)).links
+
+    def log_likelihood(self, parameters: Floats) -> float:
+        """Return the log-likelihood of the sequences; -inf if one is impossible."""
+        return self.total(self.walk.log_prob(*self.layout.tables(parameters)))[0]
+
+    def counted(self, parameters: Floats) -> ExpectedCounts:
+        """Return the expected counts and the log-likelihood of all sequences."""
+        links, emissions, log_prob = self.walk.counts(*self.layout.tables(parameters))
+        return ExpectedCounts(self.layout.joined(links, emissions), *self.total(log_prob))
+
+
+@dataclass(frozen=True, eq=False)
 class ChainFit:
     """Sequences, and how EM runs on them."""
 
-    whole: ChainObjective
+    whole: SequenceObjective
     stopping: Stopping
     max_iter: int
     accelerate: bool = True
-    validation: ChainObjective | None = None
+    validation: SequenceObjective | None = None
 
     @cached_property
     def sample(self) -> Sample:
@@ -198,12 +228,12 @@ class ChainFit:
         return self._sample(self.whole)
 
     @cached_property
-    def distinct(self) -> ChainObjective:
+    def distinct(self) -> SequenceObjective:
         """The objective of the sequences that differ, in an order of their own: starts do not depend on copies."""
         pieces = _Pieces.of(self.whole.walk)
         return pieces.objective(self.whole, pieces.weights)
 
-    def _sample(self, objective: ChainObjective) -> Sample:
+    def _sample(self, objective: SequenceObjective) -> Sample:
         rows = int((objective.walk.weights > 0).sum())
         return Sample(objective, rows, objective.layout.free_count / 2.0)
 
@@ -230,7 +260,7 @@ class _Pieces(NamedTuple):
     spells: Integers
 
     @classmethod
-    def of(cls, walk: SequencePass) -> _Pieces:
+    def of(cls, walk: SequencePass | NumberPass) -> _Pieces:
         order = walk.order if walk.order is not None else np.arange(len(walk.weights))
         own = order[(walk.weights[order] > 0) & (np.diff(walk.starts)[order] > 0)]
         counts = -(-np.diff(walk.starts)[own] // LONGEST_PIECE)
@@ -238,17 +268,16 @@ class _Pieces(NamedTuple):
         number = np.arange(len(sequence)) - np.repeat(np.cumsum(counts) - counts, counts)
         begins = walk.starts[own][sequence] + number * LONGEST_PIECE
         ends = np.minimum(begins + LONGEST_PIECE, walk.starts[own + 1][sequence])
-        changes = np.concatenate([[0], np.cumsum(np.diff(walk.symbols.steps.astype(np.int64)) != 0)])
+        changes = walk.changes
         return cls(begins, ends, walk.weights[own][sequence], changes[ends - 1] - changes[begins] + 1)
 
-    def objective(self, whole: ChainObjective, counts: Floats) -> ChainObjective:
+    def objective(self, whole: SequenceObjective, counts: Floats) -> SequenceObjective:
         """Return the objective of pieces that were drawn so often, with their share of the prior."""
         own = np.flatnonzero(counts)
-        begins, ends, symbols = self.begins[own], self.ends[own], whole.walk.symbols
-        steps = np.concatenate([symbols.steps[begin:end] for begin, end in zip(begins, ends, strict=True)])
-        starts = np.concatenate([[0], np.cumsum(ends - begins)])
-        walk = SequencePass(Symbols(steps, symbols.lines, symbols.states), starts, counts[own], whole.walk.threads)
-        return replace(whole, walk=walk, prior=whole.prior * float(counts[own] @ (ends - begins)) / whole.weight)
+        begins, ends = self.begins[own], self.ends[own]
+        walk = whole.walk.of_pieces(begins, ends, counts[own])
+        share = float(counts[own] @ (ends - begins)) / whole.weight
+        return replace(whole, walk=walk, prior=whole.prior * share)  # type: ignore[type-var]
 
 
 def fit_chain(fit: ChainFit, init: Floats | str, n_init: int, random: np.random.Generator) -> Iterator[Multistart]:
@@ -262,13 +291,13 @@ def fit_chain(fit: ChainFit, init: Floats | str, n_init: int, random: np.random.
         start = init
         return run_each(fit.sample, [Candidate("given", lambda: start)], *how)
     if init != "multistart":
-        kind = cast("ChainKind", init)
+        kind = init
         return run_each(fit.sample, [_candidate(kind, fit.distinct, random) for _ in range(n_init)], *how)
     samples = fit.samples(random)
-    first = cast("ChainObjective", samples[0].objective) if len(samples) > 1 else fit.distinct
-    pool = (_candidate(kind, first, random) for kind in cycle(POOL))
+    first = cast("SequenceObjective", samples[0].objective) if len(samples) > 1 else fit.distinct
+    pool = (_candidate(kind, first, random) for kind in cycle(first.pool))
     return multistart(samples, pool, *how, finalists=n_init)
 
 
-def _candidate(kind: ChainKind, objective: ChainObjective, random: np.random.Generator) -> Candidate:
-    return Candidate(kind, partial(KINDS[kind], objective, random))
+def _candidate(kind: str, objective: SequenceObjective, random: np.random.Generator) -> Candidate:
+    return Candidate(kind, partial(objective.initialisers[kind], objective, random))

@@ -12,15 +12,26 @@ import numpy as np
 from eigentree.data.sequences.sequence_codes import Sequences
 from eigentree.data.tables.state_rules import ReadOptions
 from eigentree.data.tables.weights import positive_weights, warn_of_few
-from eigentree.em.chain_fit import ChainFit, ChainLayout, ChainObjective, fit_chain
+from eigentree.em.chain_fit import ChainFit, ChainLayout, ChainObjective, SequenceObjective, fit_chain
 from eigentree.em.holdout import check_split, held_out
 from eigentree.em.init.chains import KINDS
+from eigentree.em.init.number_starts import NUMBER_KINDS
+from eigentree.em.mixed.emission_choice import checked_emissions, column_kinds
+from eigentree.em.number_chains import (
+    NumberChainLayout,
+    NumberChainObjective,
+    channel_families,
+    given_emission,
+    started_emissions,
+)
 from eigentree.em.optimize.stopping import SHARE_OF_ERROR, USUAL_TOLERANCES, Stopping
+from eigentree.emissions.base import Emission
 from eigentree.errors import DataError, ParameterError, did_you_mean, quoted
 from eigentree.estimators.mixins.constructor_parameters import estimator_class, learns
 from eigentree.estimators.mixins.iterative_mixin import IterativeMixin
 from eigentree.estimators.mixins.sequence_mixin import HiddenSequenceMixin
 from eigentree.inference.sequences.hmm_chain import Chain
+from eigentree.inference.sequences.number_steps import NumberPass
 from eigentree.inference.sequences.sequence_passes import SequencePass, Symbols, marginal_chains
 from eigentree.messages import notice
 from eigentree.validation import an_array, check_cells, finite_number, generator, one_of, whole_number
@@ -31,10 +42,10 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from eigentree.arrays import Booleans, Floats
-    from eigentree.data.tables.columns import Columns
     from eigentree.data.tables.state_rules import Categories, NumericRule, UnknownRule
     from eigentree.em.em_report import StartReport
     from eigentree.em.init.chains import ChainKind
+    from eigentree.em.init.number_starts import NumberStart
     from eigentree.em.optimize.stopping import Rule
     from eigentree.validation import Seed
 
@@ -52,7 +63,10 @@ SUM_ROUNDING = 1e-6
 
 @estimator_class
 class EMHMM(IterativeMixin, HiddenSequenceMixin):
-    """A hidden Markov model whose tables are the same at every step, learned by expectation maximisation.
+    """A hidden Markov model whose parameters are the same at every step, learned by expectation maximisation.
+
+    Channels are categories, numbers, or some of both; those of a step are independent given its hidden state, but
+    for groups of numbers that share an emission.
 
     Parameters
     ----------
@@ -68,12 +82,14 @@ class EMHMM(IterativeMixin, HiddenSequenceMixin):
         free parameters and n steps, and 1e-4 for "paper".
     max_iter : int
         The most iterations of an EM run.
-    init : {"multistart", "moments", "windows", "merged", "position", "random"} or mapping
+    init : {"multistart", "moments", "windows", "merged", "position", "random", "clusters"} or mapping
         Where to start. "moments": method-of-moments estimates from pooled counts of neighbouring steps. "windows":
         classes of steps by the symbols around them. "merged": sets of symbols, merged and exchanged by likelihood.
-        "position": states one after another. "random": random parameters. "multistart": successive halving over
-        several of these, on growing samples of the sequences. A mapping with "start", "transitions" and
-        "emissions", as `tables_`: one EM run from there.
+        "position": states one after another. "random": random parameters. "clusters", where channels are numbers:
+        clusters of steps (k-means); "windows" are then clusters of steps with their neighbours, and "moments" and
+        "merged" take many clusters for symbols. "multistart": successive halving over several of these, on growing
+        samples of the sequences. A mapping with "start", "transitions" and "emissions", as `tables_`: one EM run
+        from there; an emission of numbers is given as such, or as a mapping of its parameters to arrays.
     transitions : {"full", "left-to-right"} or array-like of shape (states, states)
         Which state may follow which: any; the same or a later one; or where the array is not zero. Of several
         chains a list of arrays, one each.
@@ -87,11 +103,19 @@ class EMHMM(IterativeMixin, HiddenSequenceMixin):
     pseudo_counts : float
         Added to every expected count (a Dirichlet prior). With 0, what was never seen can have probability zero.
     accelerate : bool
-        Extrapolate from earlier steps (L-BFGS).
+        Extrapolate from earlier steps (L-BFGS); where channels are numbers, iterations are plain ones.
     validation_fraction : float
         The share of the sequences that is not learned from, and says when to stop.
     random_state : int, Generator or None
-    n_jobs, verbose, categories, handle_unknown, numeric
+    emissions : str or mapping
+        What number channels show in each state. The name of a family, as "gaussian", "student", or for all number
+        channels together "diagonal", "full" or "tied". A mapping of channels, or of tuples of channels, to families:
+        ``{"heart": "gaussian", ("x", "y"): "full", "sleep": "categorical"}``; a family with settings is a mapping,
+        as ``{"family": "gaussian", "prior_rows": 0.0}``. "auto": by the kind of each channel; of several that are
+        "gaussian" then, "full" or "diagonal", whichever has the lower BIC after a short run.
+    numeric : {"emissions", "quantiles", "error"}
+        What continuous channels are: numbers with a density in each state, bins, or an error.
+    n_jobs, verbose, categories, handle_unknown
         As those of `EMJunctionTree`, of sequences and channels in place of rows and columns.
     sequence, time : str, optional
         The columns of a long frame that hold the sequence of each row, and the order of its steps.
@@ -101,6 +125,10 @@ class EMHMM(IterativeMixin, HiddenSequenceMixin):
     tables_ : dict
         "start", "transitions" and "emissions", with names. States are numbered by size, the largest first, unless
         `transitions`, `start` or `init` give them an order; chains stand in the order of `hidden_states`.
+    emissions_ : dict of tuple of str to Emission
+        What each group of number channels shows in each state.
+    means_, covars_ : array, shapes (states, number channels), (states, number channels, number channels)
+        Mean and covariance of the number channels in each state, as hmmlearn calls them.
     n_parameters_ : int
     start_ : StartReport
         Which start won, by how much per step, and what the candidates reached.
@@ -132,7 +160,7 @@ class EMHMM(IterativeMixin, HiddenSequenceMixin):
     tol: float | None = None
     max_iter: int = 1000
     _: KW_ONLY
-    init: Literal["multistart"] | ChainKind | Mapping[str, Any] = "multistart"
+    init: Literal["multistart"] | ChainKind | NumberStart | Mapping[str, Any] = "multistart"
     transitions: Literal["full", "left-to-right"] | ArrayLike = "full"
     start: ArrayLike | None = None
     sticky: float = 0.0
@@ -147,7 +175,8 @@ class EMHMM(IterativeMixin, HiddenSequenceMixin):
     time: str | None = None
     categories: Categories | None = None
     handle_unknown: UnknownRule = "error"
-    numeric: NumericRule = "error"
+    numeric: NumericRule = "emissions"
+    emissions: str | Mapping[Any, Any] = "auto"
 
     start_: StartReport = field(init=False)
     validation_history_: Floats = field(init=False)
@@ -194,13 +223,15 @@ class EMHMM(IterativeMixin, HiddenSequenceMixin):
                 f"the data are {sequences.count} sequences of one step, one in each row, so nothing shows "
                 f"transitions; give one sequence as a flat array (X.ravel()), several end to end with lengths="
             )
-        layout = self._layout(sequences.columns)
         random = generator(self.random_state)
+        layout = self._layout(sequences, weights, random)
         fit = self._chain_fit(sequences, weights, layout, random)
-        init = self._start if isinstance(self.init, str) else self._given(fit.whole)
+        init = self._initialiser(fit.whole) if isinstance(self.init, str) else self._given(fit.whole)
         states = ((fit, fit.whole, state) for state in fit_chain(fit, init, self.n_init, random))
         *_, state = self._followed(states, self.max_iter * self.n_init, self.max_iter)
-        chain = Chain.of(sequences.columns, *layout.parts(state.best[1].parameters))
+        parameters = state.best[1].parameters
+        numbers = layout.numbered(parameters) if isinstance(layout, NumberChainLayout) else None
+        chain = Chain.of(sequences.columns, *layout.parts(parameters), numbers)
         # Unless something that the user gave says which state is which.
         if (
             isinstance(self.transitions, str)
@@ -209,7 +240,7 @@ class EMHMM(IterativeMixin, HiddenSequenceMixin):
             and isinstance(self.init, str)
         ):
             # How many steps are expected in each state.
-            links = fit.whole.walk.counts(chain.links, chain.emissions).links
+            links = fit.whole.expected_links(parameters)
             used = np.sum([table.reshape(-1, table.shape[-1]).sum(axis=0) for table in links], axis=0)
             chain = chain.permuted([np.argsort(-own, kind="stable") for own in marginal_chains(used, chain.sizes)])
         return self._become(
@@ -222,36 +253,71 @@ class EMHMM(IterativeMixin, HiddenSequenceMixin):
             | self._run_attributes(state, fit.whole.weight, fit.validation)
         )
 
+    @property
+    def _column_kinds(self) -> dict[str, str]:
+        """What `emissions` say that channels are."""
+        return column_kinds(self.emissions)
+
     def _chain_fit(
         self, sequences: Sequences, weights: Floats, layout: ChainLayout, random: np.random.Generator
     ) -> ChainFit:
-        symbols = Symbols.of(sequences.codes, sequences.columns.states)
         if not weights @ sequences.lengths > 0:
             raise DataError("no sequence that counts has a step; there is nothing to learn from")
-        validation: ChainObjective | None = None
+        validation: SequenceObjective | None = None
         learned = weights
         if self.validation_fraction:
             held = held_out(weights, self.validation_fraction, random)
             learned = weights - held
             steps, held_steps = float(learned @ sequences.lengths), float(held @ sequences.lengths)
             check_split(steps, held_steps, self.validation_fraction, sequences.count, "sequences")
-            walk = SequencePass.of_distinct(symbols, sequences.starts, held, self.n_jobs)
-            validation = ChainObjective(layout, walk, layout.prior(0.0, 0.0))
-        walk = SequencePass.of_distinct(symbols, sequences.starts, learned, self.n_jobs)
-        problem = ChainObjective(layout, walk, layout.prior(float(self.pseudo_counts), float(self.sticky)))
+            validation = self._objective(layout, sequences, held, layout.prior(0.0, 0.0))
+        prior = layout.prior(float(self.pseudo_counts), float(self.sticky))
+        problem = self._objective(layout, sequences, learned, prior)
         tol = self.tol
         if tol is None and self.stopping == "gain":
             tol = Stopping.within_chance(SHARE_OF_ERROR, layout.free_count, problem.weight).tol
         stopping = Stopping(self.stopping, USUAL_TOLERANCES["paper"] if tol is None else float(tol))
         return ChainFit(problem, stopping, self.max_iter, self.accelerate, validation)
 
-    def _layout(self, columns: Columns) -> ChainLayout:
-        sizes = self._sizes()
+    def _objective(
+        self, layout: ChainLayout, sequences: Sequences, weights: Floats, prior: Floats
+    ) -> SequenceObjective:
+        if isinstance(layout, NumberChainLayout):
+            numbered = NumberPass.of_distinct(sequences, weights, layout.numbers, self.n_jobs)
+            return NumberChainObjective(layout, numbered, prior)
+        symbols = Symbols.of(sequences.codes, sequences.columns.states)
+        walk = SequencePass.of_distinct(symbols, sequences.starts, weights, self.n_jobs)
+        return ChainObjective(layout, walk, prior)
+
+    def _layout(self, sequences: Sequences, weights: Floats, random: np.random.Generator) -> ChainLayout:
+        sizes, channels = self._sizes(), sequences.columns.states
         starts: tuple[Floats, ...] = ()
         if self.start is not None:
             given = _of_each("start", self.start, len(sizes))
             starts = tuple(_distributions("start", own, (size,)) for own, size in zip(given, sizes, strict=True))
-        return ChainLayout(sizes, self.order, columns.states, self._allowed(), starts)
+        tables = (sizes, self.order, channels, self._allowed(), starts)
+        families = channel_families(self.emissions, sequences.columns)
+        if not families:
+            return ChainLayout(*tables)
+
+        def objective(numbers: Any) -> NumberChainObjective:
+            layout = NumberChainLayout(*tables, numbers)
+            found = self._objective(layout, sequences, weights, layout.prior(float(self.pseudo_counts), 0.0))
+            assert isinstance(found, NumberChainObjective)
+            return found
+
+        numbers = started_emissions(families, sequences, weights, math.prod(sizes), objective, random)
+        return NumberChainLayout(*tables, numbers)
+
+    def _initialiser(self, problem: SequenceObjective) -> str:
+        """Return the named initialiser, once it is one for these channels."""
+        name: str = self._start
+        if name != "multistart" and name not in problem.initialisers:
+            raise ParameterError(
+                f"init={name!r} is for channels that are numbers, and these are categories; take one of "
+                f"{', '.join(map(repr, problem.initialisers))}"
+            )
+        return name
 
     def _sizes(self) -> tuple[int, ...]:
         """Return how many states each chain has."""
@@ -273,7 +339,7 @@ class EMHMM(IterativeMixin, HiddenSequenceMixin):
         given = _of_each("transitions", self.transitions, len(sizes))
         return tuple(_may_follow(own, size) for own, size in zip(given, sizes, strict=True))
 
-    def _given(self, problem: ChainObjective) -> Floats:
+    def _given(self, problem: SequenceObjective) -> Floats:
         """Return the parameters of tables that the user gave to start from."""
         layout = problem.layout
         given = self.init
@@ -282,7 +348,7 @@ class EMHMM(IterativeMixin, HiddenSequenceMixin):
             other = next((key for key in given if key not in keys), None) if isinstance(given, Mapping) else None
             hint = did_you_mean(other, keys) if other is not None else ""
             raise ParameterError(
-                f"init is 'multistart', {', '.join(map(repr, KINDS))}, or a mapping with 'start', 'transitions' "
+                f"init is 'multistart', {', '.join(map(repr, NUMBER_KINDS))}, or a mapping with 'start', 'transitions' "
                 f"and 'emissions', not {quoted(given)}{hint}"
             )
         several = len(layout.sizes)
@@ -292,15 +358,10 @@ class EMHMM(IterativeMixin, HiddenSequenceMixin):
         for size, first, move in zip(layout.sizes, firsts, moves, strict=True):
             links += _first_links(first, size, layout.order)
             links.append(_distributions("init['transitions']", move, (size,) * (layout.order + 1)))
-        shown = given["emissions"]
-        tables = list(shown.values()) if isinstance(shown, Mapping) else [shown]
-        if len(tables) != len(layout.channels):
-            raise ParameterError(f"init['emissions'] needs a table for each of {len(layout.channels)} channels")
-        emissions = [
-            _distributions("init['emissions']", table, (*layout.sizes, count))
-            for table, count in zip(tables, layout.channels, strict=True)
-        ]
-        vector = layout.settled(np.concatenate([table.ravel() for table in (*links, *emissions)]))
+        tables, emissions = _given_emissions(problem, given["emissions"])
+        vector = layout.settled(np.concatenate([table.ravel() for table in (*links, *tables)]))
+        if isinstance(layout, NumberChainLayout):
+            vector = layout.whole(vector, emissions)
         if (number := problem.evaluated(vector).impossible) >= 0:
             raise DataError(
                 f"sequence {number} has probability zero at the start, so EM cannot explain it; give an init whose "
@@ -325,7 +386,8 @@ class EMHMM(IterativeMixin, HiddenSequenceMixin):
             raise ParameterError(
                 f"init is 'multistart', an initialiser, or a mapping of tables, not {quoted(self.init)}"
             )
-        self._check_runs(KINDS, Mapping)
+        self._check_runs({**KINDS, **NUMBER_KINDS}, Mapping)
+        checked_emissions(self.emissions)
         finite_number("sticky", self.sticky, 0.0)
         self._allowed()
 
@@ -342,6 +404,41 @@ def _of_each(what: str, given: Any, chains: int) -> list[Any]:
     if not isinstance(each, list | tuple) or len(each) != chains:
         raise ParameterError(f"{what} is a list of {chains} arrays, one for each chain, not {quoted(given)}")
     return list(each)
+
+
+def _given_emissions(problem: SequenceObjective, shown: Any) -> tuple[list[Floats], list[Emission]]:
+    """Return the table of each channel, ones for numbers, and the emissions of numbers, that the user gave."""
+    layout = problem.layout
+    what = "init['emissions']"
+    if not isinstance(problem, NumberChainObjective):
+        tables = list(shown.values()) if isinstance(shown, Mapping) else [shown]
+        if len(tables) != len(layout.channels):
+            raise ParameterError(f"{what} needs a table for each of {len(layout.channels)} channels")
+        pairs = zip(tables, layout.channels, strict=True)
+        return [_distributions(what, table, (*layout.sizes, count)) for table, count in pairs], []
+    columns, numbers = problem.walk.columns, problem.layout.numbers
+    names = {tuple(columns.names[place] for place in group): group for group in numbers}
+    coded = [name for place, name in enumerate(columns.names) if place not in columns.number_places]
+    if len(names) == 1 and not coded and (isinstance(shown, Emission) or not _is_by_channel(shown, columns.names)):
+        shown = {next(iter(names)): shown}
+    given = {(key,) if isinstance(key, str) else key: own for key, own in shown.items()} if _maps(shown) else {}
+    if set(given) != {*names, *((name,) for name in coded)}:
+        wanted = ", ".join(repr(group[0] if len(group) == 1 else group) for group in [*names, *((n,) for n in coded)])
+        raise ParameterError(f"{what} is a mapping with {wanted}, not {quoted(shown)}")
+    tables = [
+        _distributions(what, given[(name,)], (*layout.sizes, count)) if name in coded else np.ones((layout.states, 1))
+        for name, count in zip(columns.names, layout.channels, strict=True)
+    ]
+    return tables, [given_emission(what, numbers[group], given[key]) for key, group in names.items()]
+
+
+def _maps(given: Any) -> bool:
+    return isinstance(given, Mapping)
+
+
+def _is_by_channel(given: Any, names: Sequence[str]) -> bool:
+    """Return whether a mapping has channels, or tuples of them, for keys, and no parameters."""
+    return isinstance(given, Mapping) and any(key in names or isinstance(key, tuple) for key in given)
 
 
 def _may_follow(given: Any, states: int) -> Booleans:

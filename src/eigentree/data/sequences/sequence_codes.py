@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-    from eigentree.arrays import Booleans, Codes, Integers
+    from eigentree.arrays import Booleans, Codes, Floats, Integers
     from eigentree.data.tables.cells import Cells
 
 __all__ = ["Sequences", "filled_sequences", "per_step", "sampled_sequences"]
@@ -49,6 +49,8 @@ class Sequences:
         The form in which they came, and in which answers go back.
     places : array of int, shape (steps,), or None
         Where each step stands in a long frame whose rows are not in the order of the sequences.
+    values : array, shape (steps, number channels)
+        The cells of the channels that are numbers, NaN where one is missing; their code is 0 where one is known.
 
     Examples
     --------
@@ -64,6 +66,11 @@ class Sequences:
     starts: Integers
     form: SequenceForm = field(default=LISTS)
     places: Integers | None = None
+    values: Floats = None  # type: ignore[assignment]
+
+    def __post_init__(self) -> None:
+        if self.values is None:
+            object.__setattr__(self, "values", np.empty((len(self.codes), 0)))
 
     @classmethod
     def of(
@@ -124,8 +131,10 @@ class Sequences:
         if steps.starts is not None and not steps.starts[-1]:
             # Nothing shows how many channels there would be.
             codes = np.empty((0, len(columns.names)), columns.code_type, order="F")
-            return cls(columns, codes, steps.starts, steps.form)
-        codes = Rows.of(table, columns, where=steps.named).encode()
+            values = np.empty((0, len(columns.number_places)))
+            return cls(columns, codes, steps.starts, steps.form, None, values)
+        rows = Rows.of(table, columns, where=steps.named)
+        codes, values = rows.encode(), rows.values()
         starts, kept = steps.starts, steps.places
         if starts is None:
             given = (codes != np.array(columns.states)).any(axis=1)
@@ -135,10 +144,10 @@ class Sequences:
                     given |= _known(table.column(place, ""))
             starts, kept = _without_ends(given, steps.form.width)
         if kept is not None:
-            codes = np.asfortranarray(codes[kept])
-        for array in (codes, starts):
+            codes, values = np.asfortranarray(codes[kept]), values[kept]
+        for array in (codes, values, starts):
             array.flags.writeable = False
-        return cls(columns, codes, starts, steps.form, kept if steps.starts is not None else None)
+        return cls(columns, codes, starts, steps.form, kept if steps.starts is not None else None, values)
 
     @property
     def count(self) -> int:
@@ -168,7 +177,7 @@ class Sequences:
         starts = np.concatenate([[0], np.cumsum(lengths)])
         places = np.repeat(self.starts[own] - starts[:-1], lengths) + np.arange(starts[-1])
         codes = np.asfortranarray(self.codes[places])
-        return replace(self, codes=codes, starts=starts, form=LISTS, places=None)
+        return replace(self, codes=codes, starts=starts, form=LISTS, places=None, values=self.values[places])
 
     def __repr__(self) -> str:
         return f"Sequences({self.count} sequences, {self.steps} steps, {self.columns!r})"
@@ -220,12 +229,13 @@ def filled_sequences(
     X: Any,
     lengths: ArrayLike | None,
     sequences: Sequences,
-    codes: Codes,
+    codes: NDArray[Any],
     random: np.random.Generator | None,
 ) -> Any:
     """Return sequences with their missing cells filled, in the form in which they came; known cells stay.
 
-    `X` and `lengths` are what the user gave, `sequences` the same, read, and `codes` those of all cells, filled.
+    `X` and `lengths` are what the user gave, `sequences` the same, read, and `codes` those of all cells, filled; of
+    numbers they are the numbers.
     Without `random`, which samples numbers inside their bins, a bin's typical number stands for it.
     """
     columns, form = sequences.columns, sequences.form
@@ -254,9 +264,12 @@ def filled_sequences(
 
 
 def sampled_sequences(
-    columns: Columns, form: SequenceForm, codes: Integers, count: int, length: int, random: np.random.Generator
+    columns: Columns, form: SequenceForm, codes: NDArray[Any], count: int, length: int, random: np.random.Generator
 ) -> Any:
-    """Return codes of sequences of one length, shape (count · length, channels), in the form of others."""
+    """Return cells of sequences of one length, shape (count · length, channels), in the form of others.
+
+    Cells are codes, of numbers the numbers.
+    """
     starts = np.arange(count + 1) * length
     if form.kind in ("rows", "channels") and (form.flat or form.kind == "channels"):
         made = {}
@@ -305,21 +318,26 @@ def _inside(sequences: Sequences) -> NDArray[np.bool_]:
     return found
 
 
-def _in_table(sequences: Sequences, codes: Codes, count: int) -> tuple[Integers, Codes]:
+def _in_table(sequences: Sequences, codes: NDArray[Any], count: int) -> tuple[NDArray[Any], Codes]:
     """Return the filled codes, and the known ones, of each row of the table that the steps were read from."""
     if len(codes) == count:
         order = sequences.places if sequences.places is not None else slice(None)
     else:
         order = np.flatnonzero(_inside(sequences))
     # What is beyond the ends counts as known, and is left as it is.
-    whole = np.zeros((count, codes.shape[1]), np.int64)
+    whole = np.zeros((count, codes.shape[1]), np.float64 if codes.dtype.kind == "f" else np.int64)
     known = np.zeros((count, codes.shape[1]), sequences.codes.dtype)
     whole[order], known[order] = codes, sequences.codes
     return whole, known
 
 
 def _filled_wide(
-    X: Any, sequences: Sequences, columns: Columns, channel: int, codes: Codes, random: np.random.Generator | None
+    X: Any,
+    sequences: Sequences,
+    columns: Columns,
+    channel: int,
+    codes: NDArray[Any],
+    random: np.random.Generator | None,
 ) -> Any:
     """Return a frame or an array of one sequence per row, filled."""
     width = sequences.form.width
@@ -334,7 +352,7 @@ def _filled_wide(
     return made
 
 
-def _filled_long(X: Any, sequences: Sequences, codes: Codes, random: np.random.Generator | None) -> Any:
+def _filled_long(X: Any, sequences: Sequences, codes: NDArray[Any], random: np.random.Generator | None) -> Any:
     import narwhals as nw
 
     frame = nw.from_native(X, eager_only=True)

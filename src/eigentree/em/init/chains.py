@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from eigentree.arrays import Booleans, Floats, Integers
-    from eigentree.em.chain_fit import ChainObjective
+    from eigentree.em.chain_fit import ChainObjective, SequenceObjective
     from eigentree.inference.sequences.sequence_passes import Symbols
 
-__all__ = ["KINDS", "ChainKind"]
+__all__ = ["KINDS", "ChainKind", "first_steps", "parameters_of", "step_weights"]
 
 ChainKind: TypeAlias = Literal["moments", "windows", "merged", "position", "random"]
 
@@ -43,12 +43,12 @@ def _windows(problem: ChainObjective, random: np.random.Generator) -> Floats:
     """Return the tables of a mixture of windows, whose classes are taken for states."""
     cells, sizes = _window_cells(problem)
     classes = problem.layout.states
-    first, sequence = _seeds(cells, classes, random), _firsts(problem)
+    first, sequence = _seeds(cells, classes, random), first_steps(problem)
     shares = np.full((len(cells), classes), FLOOR)
     alike = (cells[:, None, :] == cells[first]).mean(axis=2)
     shares[np.arange(len(cells)), (alike + 1e-6 * random.random(alike.shape)).argmax(axis=1)] = 1.0
     shares /= shares.sum(axis=1, keepdims=True)
-    weights = _step_weights(problem)
+    weights = step_weights(problem)
     for _ in range(SHORT_RUN):
         scores = np.log(weights @ shares + 1.0)[None, :].repeat(len(cells), axis=0)
         for column, size in enumerate(sizes):
@@ -70,7 +70,7 @@ def _merged(problem: ChainObjective, random: np.random.Generator) -> Floats:
 
     They are merged, and then exchanged, where that raises the likelihood of the transitions and emissions.
     """
-    first, states = _firsts(problem), problem.layout.states
+    first, states = first_steps(problem), problem.layout.states
     symbols = problem.walk.symbols.steps.astype(np.int64)
     before = np.where(first, symbols, np.roll(symbols, 1))
     highest = int(symbols.max()) + 1
@@ -79,7 +79,7 @@ def _merged(problem: ChainObjective, random: np.random.Generator) -> Floats:
     if not usable:
         raise RankError("symbols and pairs of them are not more than states, or too many to be merged")
     unit = usable[int(random.integers(len(usable)))]
-    weights, inside = _step_weights(problem), ~first[1:]
+    weights, inside = step_weights(problem), ~first[1:]
     count = int(unit.max()) + 1
     follow: Floats = np.zeros((count, count))
     np.add.at(follow, (unit[:-1][inside], unit[1:][inside]), weights[1:][inside])
@@ -96,7 +96,7 @@ def _position(problem: ChainObjective, random: np.random.Generator) -> Floats:
     shares = np.full((len(where), problem.layout.states), 0.1) + 0.1 * random.random((1, problem.layout.states))
     shares[np.arange(len(where)), (where * problem.layout.states).astype(np.int64)] += 1.0
     shares /= shares.sum(axis=1, keepdims=True)
-    return _of_shares(problem, shares, _firsts(problem))
+    return _of_shares(problem, shares, first_steps(problem))
 
 
 def _moments(problem: ChainObjective, random: np.random.Generator) -> Floats:
@@ -155,29 +155,30 @@ def _of_symbols(problem: ChainObjective, symbols: Symbols, table: Floats, whole:
     states = problem.layout.states
     used = table.sum(axis=1, keepdims=True)
     table = np.divide(table, used, out=np.full_like(table, 1.0 / table.shape[1]), where=used > 0)
-    steps, inside = symbols.steps.astype(np.int64), ~_firsts(problem)[1:]
+    steps, inside = symbols.steps.astype(np.int64), ~first_steps(problem)[1:]
     pairs = np.zeros((len(symbols.lines),) * 2)
-    np.add.at(pairs, (steps[:-1][inside], steps[1:][inside]), _step_weights(problem)[1:][inside])
+    np.add.at(pairs, (steps[:-1][inside], steps[1:][inside]), step_weights(problem)[1:][inside])
     with one_thread():
         inverse = np.linalg.pinv(table[:, whole])
         joint = np.clip(inverse.T @ pairs[np.ix_(whole, whole)] @ inverse, 0.0, None)
     totals = joint.sum(axis=1, keepdims=True)
     follow = np.divide(joint, totals, out=np.full_like(joint, 1.0 / states), where=totals > 0)
-    return _of_tables(problem, np.full(states, 1.0 / states), follow, symbols.channel_counts(table.T))
+    return parameters_of(problem, np.full(states, 1.0 / states), follow, symbols.channel_counts(table.T))
 
 
 def _of_shares(problem: ChainObjective, shares: Floats, first: Booleans) -> Floats:
     """Return the tables that follow from how much each step belongs to each state."""
-    weights = _step_weights(problem)[:, None]
+    weights = step_weights(problem)[:, None]
     inside = ~first[1:]
     follow = (weights[1:] * shares[:-1])[inside].T @ shares[1:][inside]
     counts = np.zeros((len(problem.walk.symbols.lines), shares.shape[1]))
     np.add.at(counts, problem.walk.symbols.steps, weights * shares)
     start = (weights * shares)[first].sum(axis=0)
-    return _of_tables(problem, start, follow, problem.walk.symbols.channel_counts(counts))
+    return parameters_of(problem, start, follow, problem.walk.symbols.channel_counts(counts))
 
 
-def _of_tables(problem: ChainObjective, start: Floats, follow: Floats, emissions: list[Floats]) -> Floats:
+def parameters_of(problem: SequenceObjective, start: Floats, follow: Floats, emissions: list[Floats]) -> Floats:
+    """Return the tables that follow from counts of first states, of pairs of states, and of what each shows."""
     layout = problem.layout
     shapes = [(layout.states,) * (earlier + 1) for earlier in range(1, layout.order + 1)]
     links = [start, *(np.broadcast_to(_mixed(follow), shape) for shape in shapes)]
@@ -192,7 +193,7 @@ def _mixed(table: Floats) -> Floats:
     return (1.0 - FLOOR) * shares + FLOOR * even
 
 
-def _firsts(problem: ChainObjective) -> Booleans:
+def first_steps(problem: SequenceObjective) -> Booleans:
     """Return which steps are the first of their sequence."""
     first = np.zeros(int(problem.walk.starts[-1]), np.bool_)
     begins = problem.walk.starts[:-1]
@@ -200,7 +201,8 @@ def _firsts(problem: ChainObjective) -> Booleans:
     return first
 
 
-def _step_weights(problem: ChainObjective) -> Floats:
+def step_weights(problem: SequenceObjective) -> Floats:
+    """Return how often each step counts."""
     return np.repeat(problem.walk.weights, np.diff(problem.walk.starts))
 
 

@@ -15,7 +15,15 @@ from eigentree.estimators.mixins.information_criteria import Criteria
 from eigentree.inference.networks.hidden_variables import Decoded
 from eigentree.inference.queries import warn_undefined
 from eigentree.messages import renamed_arguments
-from eigentree.validation import check_cells, flag, generator, one_of, our_arithmetic, whole_number
+from eigentree.validation import (
+    check_cells,
+    finite_number,
+    flag,
+    generator,
+    one_of,
+    our_arithmetic,
+    whole_number,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,6 +32,7 @@ if TYPE_CHECKING:
 
     from eigentree.arrays import Floats
     from eigentree.data.sequences.steps import SequenceForm
+    from eigentree.emissions.base import Emission
     from eigentree.inference.networks.network import LatentNetwork
     from eigentree.inference.sequences.hmm_chain import Chain
     from eigentree.spectral.sequences.sequence_model import SpectralSequenceModel
@@ -78,6 +87,8 @@ class SequenceMixin(Parameters):
     ) -> Floats:
         """Return the log probability of each sequence, missing cells marginalised out.
 
+        Where channels are numbers it is a log density.
+
         Parameters
         ----------
         X : words, lists or arrays, an array, a frame, or a mapping of channels to frames
@@ -126,6 +137,8 @@ class SequenceMixin(Parameters):
         columns = self._columns
         place = self._channel(target)
         name = columns.names[place]
+        if place in columns.number_places:
+            raise DataError(f"the channel {name!r} is of numbers, which have a density; predict_next has their means")
         whole_number("steps", steps)
         proba = self.model_.ahead(self._sequences(X, lengths), steps)[place]
         proba = _distributions(proba, "their next cell is taken as uniform")
@@ -138,7 +151,7 @@ class SequenceMixin(Parameters):
         self,
         X: ArrayLike | Any,
         lengths: ArrayLike | None = None,
-        method: Literal["mode", "sample"] = "mode",
+        method: Literal["mode", "median", "sample"] = "mode",
         random_state: Seed = None,
     ) -> Any:
         """Return the sequences with their missing cells imputed, in the form in which they came.
@@ -149,13 +162,14 @@ class SequenceMixin(Parameters):
         ----------
         X : words, lists or arrays, an array, a frame, or a mapping of channels to frames
         lengths : array-like of int, shape (sequences,), optional
-        method : {"mode", "sample"}
-            "mode" takes the most probable state of each missing cell given the known cells of its sequence;
-            "sample" samples all missing cells of a sequence jointly.
+        method : {"mode", "median", "sample"}
+            "mode" takes the most probable state of each missing cell given the known cells of its sequence, and of a
+            number its mean; "median" is the same but for numbers, which get their median; "sample" samples all
+            missing cells of a sequence jointly.
         random_state : int, Generator or None
             For "sample".
         """
-        one_of("method", method, ("mode", "sample"))
+        one_of("method", method, ("mode", "median", "sample"))
         random = generator(random_state)
         sequences = self._sequences(X, lengths)
         codes, lost = self.model_.filled(sequences, method, random)
@@ -179,8 +193,9 @@ class SequenceMixin(Parameters):
         columns = self._columns
         check_cells("the sequences", count * steps * len(columns.names), "draw fewer or shorter ones", DataError)
         random = generator(random_state)
-        codes = self.model_.drawn(np.arange(count + 1) * steps, random)
-        return sampled_sequences(columns, self.form_, codes.astype(np.int64), count, steps, random)
+        cells = self.model_.drawn(np.arange(count + 1) * steps, random)
+        cells = cells if cells.dtype.kind == "f" else cells.astype(np.int64)
+        return sampled_sequences(columns, self.form_, cells, count, steps, random)
 
 
 class HiddenSequenceMixin(SequenceMixin):
@@ -210,30 +225,68 @@ class HiddenSequenceMixin(SequenceMixin):
                 [*map(range, chain.sizes), columns.labels(name)],
             )
             for name, table in zip(columns.names, chain.emissions, strict=True)
+            if columns.position(name) not in columns.number_places
         }
         tables = {"start": starts, "transitions": moves, "emissions": shown}
-        return TablesByName((name, _one_or_all(found)) for name, found in tables.items())
+        return TablesByName((name, _one_or_all(found)) for name, found in tables.items() if found)
+
+    @property
+    def emissions_(self) -> dict[tuple[str, ...], Emission]:
+        """The emission of each group of number channels, by their names."""
+        names = self._columns.names
+        return {tuple(names[place] for place in group): own for group, own in self.model_.numbers.items()}
+
+    @property
+    def means_(self) -> Floats:
+        """The mean of each number channel in each state, shape (states, number channels), as hmmlearn calls it."""
+        return self._moments("means_")[0]
+
+    @property
+    def covars_(self) -> Floats:
+        """The covariance of the number channels in each state, as hmmlearn calls it.
+
+        Its shape is (states, number channels, number channels).
+        """
+        return self._moments("covars_")[1]
+
+    def _moments(self, name: str) -> tuple[Floats, Floats]:
+        """Return mean and covariance of the number channels in each state."""
+        chain, places = self.model_, self._columns.number_places
+        if not places:
+            raise AttributeError(f"{name} is of channels that are numbers; tables_ has the tables of categories")
+        means = np.zeros((chain.states, len(places)))
+        covariances = np.zeros((chain.states, len(places), len(places)))
+        for group, emission in chain.numbers.items():
+            own = np.array([places.index(place) for place in group])
+            mean, variance = emission.moments(np.full((1, len(group)), np.nan))
+            means[:, own] = mean[0]
+            covariances[:, own, own] = variance[0]
+            if "covariance" in emission.parameters:
+                covariances[:, own[:, None], own] = emission.parameters["covariance"]
+        return means, covariances
 
     @property
     def startprob_(self) -> Floats:
         """The distribution of the first state, shape (states,), as hmmlearn calls it."""
-        return self._of_one_chain("startprob_", self.tables_["start"])
+        return self._of_one_chain("startprob_", "start")
 
     @property
     def transmat_(self) -> Floats:
         """P(next state | state), shape (states, states), as hmmlearn calls it."""
-        return self._of_one_chain("transmat_", self.tables_["transitions"])
+        return self._of_one_chain("transmat_", "transitions")
 
     @property
     def emissionprob_(self) -> Floats:
         """P(symbol | state), shape (states, symbols), as hmmlearn calls it."""
-        return self._of_one_chain("emissionprob_", self.tables_["emissions"])
+        if len(self._columns.names) > 1 or self._columns.number_places:
+            raise AttributeError("emissionprob_ is for one channel of categories; tables_ and emissions_ have all")
+        return self._of_one_chain("emissionprob_", "emissions")
 
-    def _of_one_chain(self, name: str, table: Any) -> Floats:
+    def _of_one_chain(self, name: str, table: str) -> Floats:
         """Return a table as an array, of a model as hmmlearn has it."""
-        if self.model_.order > 1 or len(self.model_.sizes) > 1 or len(self._columns.names) > 1:
-            raise AttributeError(f"{name} is for order 1, one chain and one channel; tables_ has all tables")
-        return np.asarray(table)
+        if self.model_.order > 1 or len(self.model_.sizes) > 1:
+            raise AttributeError(f"{name} is for order 1 and one chain; tables_ has all tables")
+        return np.asarray(self.tables_[table])
 
     @property
     def _chain_names(self) -> list[str]:
@@ -279,6 +332,43 @@ class HiddenSequenceMixin(SequenceMixin):
     def predict(self, X: ArrayLike | Any, lengths: ArrayLike | None = None) -> Any:
         """Return the most probable hidden states of each sequence, jointly over its steps: those of `decode`."""
         return self.decode(X, lengths).states
+
+    @our_arithmetic
+    def predict_next(
+        self,
+        X: ArrayLike | Any,
+        lengths: ArrayLike | None = None,
+        steps: int = 1,
+        quantiles: Sequence[float] | None = None,
+    ) -> LabeledTable:
+        """Return the mean of each number that comes next, shape (sequences, number channels), or quantiles of it.
+
+        Parameters
+        ----------
+        X : lists or arrays, an array, a frame, or a mapping of channels to frames
+            Sequences so far; one may be empty.
+        lengths : array-like of int, shape (sequences,), optional
+        steps : int
+            How many steps ahead; what is between is integrated out.
+        quantiles : sequence of float, optional
+            Shares between 0 and 1; the result has the shape (sequences, number channels, quantiles) then.
+        """
+        columns = self._columns
+        whole_number("steps", steps)
+        shares = None if quantiles is None else [finite_number("quantiles", share, 0.0) for share in quantiles]
+        if shares is not None and not (shares and all(0 < share < 1 for share in shares)):
+            raise ParameterError(f"quantiles are shares between 0 and 1, not {quoted(quantiles)}")
+        if not columns.number_places:
+            raise DataError("no channel is of numbers; predict_next_proba has the probabilities of categories")
+        state = self.model_.states_ahead(self._sequences(X, lengths), steps)
+        state = _distributions(state, "their next state is taken as uniform")
+        found = self.model_.numbers_ahead(state, shares)
+        channels = [columns.names[place] for place in columns.number_places]
+        if shares is None:
+            return LabeledTable.answer(found, ("sequence", "channel"), (range(len(found)), channels))
+        return LabeledTable.answer(
+            found, ("sequence", "channel", "quantile"), (range(len(found)), channels, shares)
+        )
 
     def bic(
         self, X: ArrayLike | Any, lengths: ArrayLike | None = None, sample_weight: ArrayLike | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -14,8 +14,17 @@ from eigentree.core.sequences.state_posteriors import (
     sample_steps,
     smooth_steps,
 )
+from eigentree.errors import DataError
 from eigentree.graphs.graph import LatentGraph
 from eigentree.inference.networks.network import LatentNetwork
+from eigentree.inference.sequences.number_cells import mixture_means, quantiles_of_mixture
+from eigentree.inference.sequences.number_steps import (
+    Numbered,
+    NumberPass,
+    ShownSteps,
+    sums_of_sequences,
+    value_places,
+)
 from eigentree.inference.sequences.sequence_passes import SequencePass, Symbols, product_chain
 from eigentree.validation import check_variables
 
@@ -47,23 +56,32 @@ class Chain:
         as many earlier states as the order, is used at all further steps. Axes: earlier states first, the state
         last.
     emissions : tuple of array, shape (states, states of a channel)
-        P(cell | state) of each channel.
+        P(cell | state) of each channel; ones for a channel of numbers, which has one state.
     parallel : tuple of tuple of array
         The links of each chain, where states are those of several chains together that move on independently of
         each other, and `links` are products.
+    numbers : mapping of tuple of int to Emission
+        What the number channels show in each state, by the places of the channels of each group.
     """
 
     columns: Columns
     links: tuple[Floats, ...]
     emissions: tuple[Floats, ...]
     parallel: tuple[tuple[Floats, ...], ...] = ()
+    numbers: Numbered = field(default_factory=dict)
 
     @classmethod
-    def of(cls, columns: Columns, chains: Sequence[Sequence[Floats]], emissions: Sequence[Floats]) -> Chain:
+    def of(
+        cls,
+        columns: Columns,
+        chains: Sequence[Sequence[Floats]],
+        emissions: Sequence[Floats],
+        numbers: Numbered | None = None,
+    ) -> Chain:
         """Return the chain of one or of a factorial HMM, given the links of each of its chains."""
         links = tuple(product_chain(tables) for tables in zip(*chains, strict=True))
         parallel = tuple(map(tuple, chains)) if len(chains) > 1 else ()
-        return cls(columns, links, tuple(emissions), parallel)
+        return cls(columns, links, tuple(emissions), parallel, dict(numbers or {}))
 
     @property
     def chains(self) -> tuple[tuple[Floats, ...], ...]:
@@ -87,13 +105,31 @@ class Chain:
 
     def _known(self, sequences: Sequences) -> tuple[NDArray[Any], Integers, Floats, tuple[Floats, ...]]:
         """Return what all loops over sequences read."""
+        if self.numbers:
+            return self._numbered(sequences)[0]
         symbols = Symbols.of(sequences.codes, self.columns.states)
         return symbols.steps, sequences.starts, symbols.emissions(self.emissions), self.links
 
+    def _numbered(
+        self, sequences: Sequences
+    ) -> tuple[tuple[NDArray[Any], Integers, Floats, tuple[Floats, ...]], Floats]:
+        """Return what loops over sequences with numbers read, and by how much the log of each step is more."""
+        shown = ShownSteps.of(self.columns, sequences.codes, sequences.values, self.numbers)
+        lines, highest = shown.likelihoods(self.emissions, list(self.numbers.values()))
+        return (np.arange(shown.count, dtype=np.uint32), sequences.starts, lines, self.links), highest
+
     def log_prob(self, sequences: Sequences, threads: int = 1) -> Floats:
-        """Return the log probability of each sequence, missing cells marginalised out; -inf if it is impossible."""
+        """Return the log probability of each sequence, missing cells marginalised out; -inf if it is impossible.
+
+        With numbers it is a log density.
+        """
+        weights = np.ones(sequences.count)
+        if self.numbers:
+            codes, values, starts = sequences.codes, sequences.values, sequences.starts
+            numbered = NumberPass(self.columns, codes, values, starts, weights, self.numbers, threads)
+            return numbered.log_prob(self.links, self.emissions, list(self.numbers.values()))
         symbols = Symbols.of(sequences.codes, self.columns.states)
-        every = SequencePass(symbols, sequences.starts, np.ones(sequences.count), threads)
+        every = SequencePass(symbols, sequences.starts, weights, threads)
         return every.log_prob(self.links, self.emissions)
 
     def filtered(self, sequences: Sequences) -> tuple[Floats, Floats]:
@@ -109,7 +145,11 @@ class Chain:
 
         States are -1 where a sequence is impossible.
         """
-        return decode_steps(*self._known(sequences))
+        if not self.numbers:
+            return decode_steps(*self._known(sequences))
+        known, highest = self._numbered(sequences)
+        states, log_prob = decode_steps(*known)
+        return states, log_prob + sums_of_sequences(highest, sequences.starts)
 
     def shares(self, length: int) -> Floats:
         """Return how often each state is expected, as a share of so many steps from the beginning of a sequence."""
@@ -126,8 +166,8 @@ class Chain:
         dropped = self.states if earlier >= self.order else 1
         return np.asarray(longer.reshape(len(messages), dropped, -1).sum(axis=1))
 
-    def ahead(self, sequences: Sequences, steps: int) -> list[Floats]:
-        """Return P(cell so many steps after the end | sequence) of each channel, shape (sequences, states).
+    def states_ahead(self, sequences: Sequences, steps: int) -> Floats:
+        """Return P(state so many steps after the end | sequence), shape (sequences, states).
 
         Zeros for a sequence that is impossible.
         """
@@ -141,43 +181,81 @@ class Chain:
             for step in range(steps):
                 messages = self._ahead(messages, earlier + step)
             state[own] = messages.reshape(len(own), -1, self.states).sum(axis=1)
+        return state
+
+    def ahead(self, sequences: Sequences, steps: int) -> list[Floats]:
+        """Return P(cell so many steps after the end | sequence) of each channel, shape (sequences, states)."""
+        state = self.states_ahead(sequences, steps)
         return [state @ table for table in self.emissions]
 
-    def filled(
-        self, sequences: Sequences, method: Literal["mode", "sample"], random: np.random.Generator
-    ) -> tuple[Codes, int]:
-        """Return the codes of all cells, missing ones filled, and how many sequences with such were impossible.
+    def numbers_ahead(self, state: Floats, shares: Sequence[float] | None) -> Floats:
+        """Return the mean of each number given P(state), shape (rows, number channels), or its quantiles."""
+        count = len(self.columns.number_places)
+        made = np.empty((len(state), count) if shares is None else (len(state), count, len(shares)))
+        for group, emission in self.numbers.items():
+            cells = np.full((len(state), len(group)), np.nan)
+            own = value_places(self.columns, group)
+            if shares is None:
+                made[:, own] = mixture_means(emission, cells, state)[0]
+            else:
+                made[:, own] = quantiles_of_mixture(emission, cells, state, shares)
+        return made
 
-        "mode" fills in the most probable state of each cell by itself, "sample" samples those of a sequence
-        together.
+    def filled(
+        self, sequences: Sequences, method: Literal["mode", "median", "sample"], random: np.random.Generator
+    ) -> tuple[NDArray[Any], int]:
+        """Return all cells, missing ones filled, and how many sequences with such were impossible.
+
+        Cells are codes, and where channels are numbers floats that hold codes and these. "mode" fills in the most
+        probable state of each cell by itself, of a number the mean; "median" is the same but for numbers; "sample"
+        samples the cells of a sequence together.
         """
         codes, missing = sequences.codes.copy(order="F"), sequences.missing
         touched = missing.any(axis=1)
-        if method == "mode":
-            state = self.smoothed(sequences)
-            lost = state.sum(axis=1) == 0
-            state[lost] = 1.0 / self.states
-        else:
+        state, sampled = np.empty((0, self.states)), np.empty(0, np.int64)
+        if method == "sample":
             sampled = self.sampled_states(sequences, random)
             lost = sampled < 0
             sampled[lost] = random.integers(self.states, size=int(lost.sum()))
+        else:
+            state = self.smoothed(sequences)
+            lost = state.sum(axis=1) == 0
+            state[lost] = 1.0 / self.states
         for channel, table in enumerate(self.emissions):
             for start in range(0, len(codes), CHUNK):
                 absent = start + np.flatnonzero(missing[start : start + CHUNK, channel])
-                if method == "mode":
-                    codes[absent, channel] = (state[absent] @ table).argmax(axis=1)
-                else:
+                if method == "sample":
                     codes[absent, channel] = sampled_cells(table, sampled[absent], random)
+                else:
+                    codes[absent, channel] = (state[absent] @ table).argmax(axis=1)
         number = np.repeat(np.arange(sequences.count), sequences.lengths)
-        return codes, len(np.unique(number[lost & touched]))
+        impossible = len(np.unique(number[lost & touched]))
+        if not self.numbers:
+            return codes, impossible
+        cells = np.array(codes, np.float64, order="F")
+        for group, emission in self.numbers.items():
+            own = sequences.values[:, value_places(self.columns, group)]
+            absent = np.flatnonzero(np.isnan(own).any(axis=1))
+            if method == "sample":
+                own[absent] = emission.sampled(own[absent], sampled[absent], random)
+            elif method == "median":
+                own[absent] = quantiles_of_mixture(emission, own[absent], state[absent], [0.5])[:, :, 0]
+            else:
+                own[absent] = mixture_means(emission, own[absent], state[absent])[0]
+            cells[:, list(group)] = own
+        return cells, impossible
 
-    def drawn(self, starts: Integers, random: np.random.Generator) -> Codes:
-        """Return the codes of new sequences, shape (steps, channels)."""
+    def drawn(self, starts: Integers, random: np.random.Generator) -> NDArray[Any]:
+        """Return the cells of new sequences, shape (steps, channels): codes, or floats where some are numbers."""
         states = sample_steps(starts, self.links, random.random(int(starts[-1])))
-        codes = np.empty((len(states), len(self.emissions)), self.columns.code_type, order="F")
+        kind = np.float64 if self.numbers else self.columns.code_type
+        cells = np.empty((len(states), len(self.emissions)), kind, order="F")
         for channel, table in enumerate(self.emissions):
-            codes[:, channel] = sampled_cells(table, states, random)
-        return codes
+            if channel not in self.columns.number_places:
+                cells[:, channel] = sampled_cells(table, states, random)
+        for group, emission in self.numbers.items():
+            cells[:, list(group)] = emission.sampled(np.full((len(states), len(group)), np.nan), states, random)
+        return cells
 
     def sampled_states(self, sequences: Sequences, random: np.random.Generator) -> Integers:
         """Return the hidden states of all steps, sampled given the sequences; -1 where one is impossible."""
@@ -189,6 +267,12 @@ class Chain:
         The channel c of step t is called ``c_t``; a single channel that has no name of its own, xt. Of a factorial
         HMM, the hidden variables are h0_t, h1_t, ….
         """
+        if self.numbers:
+            named = ", ".join(self.columns.names[place] for group in self.numbers for place in group)
+            raise DataError(
+                f"{named}: a network of sequences is of categories only, and these channels are numbers; fit with "
+                f"numeric='quantiles' for a network of bins"
+            )
         check_variables("this network", length * (len(self.sizes) + len(self.emissions)))
         hidden = [_hidden_names(self.parallel, step) for step in range(length)]
         states = {name: size for now in hidden for name, size in zip(now, self.sizes, strict=True)}
@@ -215,7 +299,8 @@ class Chain:
             for order, links in zip(orders, self.chains, strict=True)
         ]
         every = np.arange(self.states).reshape(self.sizes)[np.ix_(*orders)].ravel()
-        return Chain.of(self.columns, chains, [table[every] for table in self.emissions])
+        numbers = {group: emission.permuted(every) for group, emission in self.numbers.items()}
+        return Chain.of(self.columns, chains, [table[every] for table in self.emissions], numbers)
 
     def of_each(self, proba: Floats) -> list[Floats]:
         """Return, for each chain, P(its state) of each step, given P(states of all), shape (steps, states)."""

@@ -23,7 +23,15 @@ if TYPE_CHECKING:
 
     from eigentree.arrays import Codes, Floats, Integers
 
-__all__ = ["SequencePass", "Symbols", "UsedCounts", "marginal_chains", "product_chain"]
+__all__ = [
+    "SequencePass",
+    "Symbols",
+    "UsedCounts",
+    "marginal_chains",
+    "merged_repeats",
+    "parts_of",
+    "product_chain",
+]
 
 MOST_LOOKED_UP = 2**20
 """With so many different symbols or fewer, those that occur are found by a table of all."""
@@ -144,6 +152,37 @@ class UsedCounts(NamedTuple):
     log_prob: Floats
 
 
+def merged_repeats(symbols: NDArray[Any], starts: Integers, weights: Floats) -> tuple[Integers, Floats]:
+    """Return an order of sequences that depends on their symbols alone, and weights of which equal ones share one.
+
+    The first of equal sequences has the weight of all, the others have none.
+    """
+    prints = np.empty(len(starts) - 1, np.uint64)
+    fingerprints(symbols, starts, prints)
+    order = np.lexsort((prints, np.diff(starts)))
+    same = np.zeros(len(order), np.bool_)
+    repeats(symbols, starts, order, same)
+    first = np.flatnonzero(~same)
+    merged = np.zeros(len(order))
+    # Sorted, because sums of floats depend on their order.
+    group = np.cumsum(~same) - 1
+    within = np.lexsort((weights[order], group))
+    merged[order[first]] = np.add.reduceat(weights[order][within], first)
+    return order, merged
+
+
+def parts_of(starts: Integers, weights: Floats, order: Integers | None) -> list[Integers]:
+    """Return sequences in parts, the longest first: they depend on the sequences only, so that sums do."""
+    lengths = np.diff(starts)
+    counted = (lengths > 0) & (weights > 0)
+    used = np.flatnonzero(counted) if order is None else order[counted[order]]
+    numbers = used[np.argsort(-lengths[used], kind="stable")]
+    groups = np.arange(len(numbers)) // LANES
+    parts = min(MOST_PARTS, int(lengths[used].sum()) // PART_STEPS + 1)
+    # Groups take turns, so that each part has long and short ones.
+    return [numbers[groups % parts == part] for part in range(parts)]
+
+
 @dataclass(frozen=True, eq=False)
 class SequencePass:
     """Sequences that are passed through again and again.
@@ -161,18 +200,20 @@ class SequencePass:
     @classmethod
     def of_distinct(cls, symbols: Symbols, starts: Integers, weights: Floats, threads: int) -> SequencePass:
         """Return a pass in which equal sequences are merged; its sums do not depend on the order of sequences."""
-        prints = np.empty(len(starts) - 1, np.uint64)
-        fingerprints(symbols.steps, starts, prints)
-        order = np.lexsort((prints, np.diff(starts)))
-        same = np.zeros(len(order), np.bool_)
-        repeats(symbols.steps, starts, order, same)
-        first = np.flatnonzero(~same)
-        merged = np.zeros(len(order))
-        # Sorted, because sums of floats depend on their order.
-        group = np.cumsum(~same) - 1
-        within = np.lexsort((weights[order], group))
-        merged[order[first]] = np.add.reduceat(weights[order][within], first)
+        order, merged = merged_repeats(symbols.steps, starts, weights)
         return cls(symbols, starts, merged, threads, order)
+
+    def of_pieces(self, begins: Integers, ends: Integers, counts: Floats) -> SequencePass:
+        """Return a pass over pieces of the sequences, which count so often."""
+        own = self.symbols
+        steps = np.concatenate([own.steps[begin:end] for begin, end in zip(begins, ends, strict=True)])
+        starts = np.concatenate([[0], np.cumsum(ends - begins)])
+        return SequencePass(Symbols(steps, own.lines, own.states), starts, counts, self.threads)
+
+    @property
+    def changes(self) -> Integers:
+        """For each step, how often the symbol has changed before it."""
+        return np.concatenate([[0], np.cumsum(np.diff(self.symbols.steps.astype(np.int64)) != 0)])
 
     def weighing(self, weights: Floats) -> SequencePass:
         """Return the pass with other weights."""
@@ -181,14 +222,7 @@ class SequencePass:
     @cached_property
     def _parts(self) -> list[Integers]:
         """Sequences in parts, the longest first: they depend on the sequences only, so that sums do."""
-        lengths = np.diff(self.starts)
-        counted = (lengths > 0) & (self.weights > 0)
-        used = np.flatnonzero(counted) if self.order is None else self.order[counted[self.order]]
-        numbers = used[np.argsort(-lengths[used], kind="stable")]
-        groups = np.arange(len(numbers)) // LANES
-        parts = min(MOST_PARTS, int(lengths[used].sum()) // PART_STEPS + 1)
-        # Groups take turns, so that each part has long and short ones.
-        return [numbers[groups % parts == part] for part in range(parts)]
+        return parts_of(self.starts, self.weights, self.order)
 
     def _each_part(self, work: Callable[[Integers], Any]) -> list[Any]:
         """Return what the work makes of each part."""

@@ -1,0 +1,215 @@
+"""The objective of sequences some of whose channels are numbers: tables as one vector, then emissions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from eigentree.em.chain_fit import ChainLayout, SequenceObjective
+from eigentree.em.init.number_starts import NUMBER_KINDS
+from eigentree.em.mixed.emission_choice import families_of_columns
+from eigentree.em.optimize.objective import Evaluation, ExpectedCounts
+from eigentree.em.optimize.run import em_run
+from eigentree.em.optimize.stopping import SHORT_RUN, Stopping
+from eigentree.emissions.base import Emission
+from eigentree.emissions.families import FAMILIES, make
+from eigentree.errors import ParameterError, quoted
+from eigentree.inference.sequences.number_steps import NumberPass, value_places
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from eigentree.arrays import Floats
+    from eigentree.data.sequences.sequence_codes import Sequences
+    from eigentree.data.tables.columns import Columns
+    from eigentree.inference.sequences.number_steps import Numbered
+
+__all__ = ["NumberChainLayout", "NumberChainObjective", "channel_families", "given_emission", "started_emissions"]
+
+TOGETHER = ("diagonal", "full")
+"""The families of several number channels among which one is chosen where none is given."""
+
+
+@dataclass(frozen=True, eq=False)
+class NumberChainLayout(ChainLayout):
+    """Where each parameter stands: the tables as `ChainLayout` has them, then the parameters of emissions.
+
+    `numbers` are the emissions of the groups of number channels; their settings are those of all that are learned.
+    """
+
+    numbers: Numbered = field(default_factory=dict)
+
+    @cached_property
+    def free_count(self) -> int:
+        """The number of free parameters, those of emissions included."""
+        tables = self.learned_count - int(self.learned[self._first].sum())
+        return tables + sum(emission.n_parameters for emission in self.numbers.values())
+
+    @cached_property
+    def _tables_end(self) -> int:
+        return len(self.learned)
+
+    def whole(self, tables: Floats, emissions: Sequence[Emission]) -> Floats:
+        """Return the vector of all parameters."""
+        return np.concatenate([tables, *(emission.vector for emission in emissions)])
+
+    def split(self, vector: Floats) -> tuple[Floats, list[Emission]]:
+        """Return the vector of tables, and the emissions."""
+        made, start = [], self._tables_end
+        for emission in self.numbers.values():
+            end = start + len(emission.vector)
+            made.append(emission.of_vector(vector[start:end]))
+            start = end
+        return vector[: self._tables_end], made
+
+    def numbered(self, vector: Floats) -> dict[tuple[int, ...], Emission]:
+        """Return the emission of each group of number channels."""
+        return dict(zip(self.numbers, self.split(vector)[1], strict=True))
+
+    def mixed(self, parameters: Floats, share: float) -> Floats:
+        """Return parameters whose learned tables are mixed with a share of the uniform distribution."""
+        tables, emissions = self.split(parameters)
+        return self.whole(super().mixed(tables, share), emissions)
+
+
+@dataclass(frozen=True, eq=False)
+class NumberChainObjective(SequenceObjective):
+    """The objective of sequences with number channels."""
+
+    chain: NumberChainLayout
+    walk: NumberPass
+    prior: Floats
+
+    is_accelerable = False
+    initialisers = NUMBER_KINDS
+    pool = ("clusters", "windows", "merged", "random")
+
+    @property
+    def layout(self) -> NumberChainLayout:
+        """Where each parameter stands."""
+        return self.chain
+
+    def expected_links(self, parameters: Floats) -> list[Floats]:
+        """Return the expected counts of the links of all chains together."""
+        tables, emissions = self.layout.split(parameters)
+        return self.walk.counts(*self.layout.tables(tables), emissions).links
+
+    def log_likelihood(self, parameters: Floats) -> float:
+        """Return the log-likelihood of the sequences; -inf if one is impossible."""
+        tables, emissions = self.layout.split(parameters)
+        return self.total(self.walk.log_prob(*self.layout.tables(tables), emissions))[0]
+
+    def counted(self, parameters: Floats) -> ExpectedCounts:
+        """Return the expected counts of the tables and the log-likelihood of all sequences."""
+        tables, emissions = self.layout.split(parameters)
+        found = self.walk.counts(*self.layout.tables(tables), emissions)
+        return ExpectedCounts(self.layout.joined(found.links, found.tables), *self.total(found.log_prob))
+
+    def evaluated(self, parameters: Floats) -> Evaluation:
+        """Return the objective of some parameters and the EM iteration from them, by one pass over the data."""
+        layout = self.layout
+        tables, emissions = layout.split(parameters)
+        found = self.walk.counts(*layout.tables(tables), emissions)
+        objective, impossible = self.total(found.log_prob)
+        counts = layout.joined(found.links, found.tables) + self.prior
+        if self.prior.any():
+            objective += self.log_prior(tables)
+        objective += sum(emission.log_prior() for emission in emissions)
+        counts = np.where(layout.learned, counts, 0.0)
+        pairs = zip(emissions, found.statistics, strict=True)
+        better = emissions if impossible >= 0 else [emission.maximised(own) for emission, own in pairs]
+        update = layout.whole(layout.normalised(counts, tables), better)
+        # No entry of an emission belongs to a distribution that was counted.
+        totals = np.zeros(len(update))
+        totals[: len(counts)] = layout.totals(counts)
+        return Evaluation(parameters, update, totals, objective, impossible)
+
+
+def channel_families(emissions: Any, columns: Columns) -> dict[tuple[int, ...], Any]:
+    """Return the family of each number channel, or group of such, by their places; None where it is to be chosen.
+
+    One of several channels together is of all of them.
+    """
+    families = families_of_columns(emissions, columns)
+    for group in families:
+        for name in group:
+            if columns.position(name) not in columns.number_places:
+                raise ParameterError(
+                    f"emissions give {name!r} a family of numbers, but the channel has labels; give it "
+                    f"'categorical', or leave it out"
+                )
+    found = {tuple(map(columns.position, group)): family for group, family in families.items()}
+    if not isinstance(emissions, str) or len(columns.number_places) < 2:
+        return found
+    if emissions == "auto":
+        plain = [group for group, family in found.items() if family == "gaussian"]
+        if len(plain) > 1:
+            others = {group: family for group, family in found.items() if group not in plain}
+            return {tuple(place for group in plain for place in group): None} | others
+    elif FAMILIES[emissions].groups:
+        return {columns.number_places: emissions}
+    return found
+
+
+def started_emissions(
+    families: Mapping[tuple[int, ...], Any],
+    sequences: Sequences,
+    weights: Floats,
+    states: int,
+    objective: Callable[[Numbered], NumberChainObjective],
+    random: np.random.Generator,
+) -> Numbered:
+    """Return emissions of these families in which every state shows what all steps show together.
+
+    Where the family of several channels is to be chosen, it is that of the lower Bayesian information criterion
+    after a short EM run of the `objective` from clusters.
+    """
+    of_steps = np.repeat(weights, sequences.lengths)
+
+    def started(group: tuple[int, ...], family: Any) -> Emission:
+        cells = np.ascontiguousarray(sequences.values[:, value_places(sequences.columns, group)])
+        return make(family, cells, of_steps, states)
+
+    made = {group: started(group, family or TOGETHER[0]) for group, family in families.items()}
+    chosen = next((group for group, family in families.items() if family is None), None)
+    if chosen is None:
+        return made
+    seed = int(random.integers(2**31))
+    candidates = [made, *(made | {chosen: started(chosen, family)} for family in TOGETHER[1:])]
+    return min(candidates, key=lambda each: _criterion(objective(each), np.random.default_rng(seed)))
+
+
+def _criterion(objective: NumberChainObjective, random: np.random.Generator) -> float:
+    """Return the Bayesian information criterion after a short run from clusters."""
+    start = NUMBER_KINDS["clusters"](objective, random)
+    *_, run = islice(em_run(objective, start, Stopping("gain", 0.0), SHORT_RUN, accelerate=False), SHORT_RUN + 1)
+    fitted = objective.log_likelihood(run.parameters)
+    return objective.layout.free_count * math.log(max(objective.weight, 1.0)) - 2.0 * fitted
+
+
+def given_emission(what: str, template: Emission, given: Any) -> Emission:
+    """Return the emission of a template's settings with given parameters, which are an emission or by name."""
+    own = given.parameters if isinstance(given, Emission) else given
+    if not isinstance(own, Mapping) or set(own) != set(template.parameters):
+        names = ", ".join(map(repr, template.parameters))
+        raise ParameterError(
+            f"{what} is an emission of the family {template.family!r} or a mapping with {names}, not {quoted(given)}"
+        )
+    arrays = []
+    for name, present in template.parameters.items():
+        try:
+            array = np.asarray(own[name], np.float64)
+        except (TypeError, ValueError):
+            raise ParameterError(f"{what}: {name!r} is an array of numbers, not {quoted(own[name])}") from None
+        if array.shape != present.shape or not np.isfinite(array).all():
+            raise ParameterError(
+                f"{what}: {name!r} has the shape {array.shape}, but needs finite numbers of shape {present.shape}"
+            )
+        arrays.append(array.ravel())
+    return template.of_vector(np.concatenate(arrays))
