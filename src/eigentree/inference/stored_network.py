@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eigentree.data.tables.columns import checked_columns, columns_content
+from eigentree.emissions.stored import emission_content, read_emission
 from eigentree.errors import FileError
 from eigentree.graphs.elimination import MAX_CLIQUE_STATES, check_families
 from eigentree.graphs.junction_tree import JunctionTree, TreeNode
+from eigentree.inference.mixed.mixed_network import MixedNetwork
 from eigentree.inference.networks.network import LatentNetwork
 from eigentree.inference.sequences.hmm_chain import Chain
 from eigentree.inference.tensors.named_tables import table_axes
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from eigentree.data.tables.columns import Columns
+    from eigentree.emissions.base import Emission
     from eigentree.graphs.graph import LatentGraph
     from eigentree.io.stores import Reader
 
@@ -50,6 +53,14 @@ def network_content(writer: Writer, network: LatentNetwork) -> dict[str, Any]:
     """Return the document of a network, after putting its tables into the file."""
     tables = {(key,) if isinstance(key, str) else key: table for key, table in network.tables.items()}
     tree = network.given_tree
+    mixed = {}
+    if isinstance(network, MixedNetwork):
+        shown = enumerate(network.all_emissions.items())
+        parts = [
+            {"columns": list(names), "emission": emission_content(writer.within(f"emissions.{place}"), emission)}
+            for place, (names, emission) in shown
+        ]
+        mixed = {"emissions": parts}
     writer.flat("tables", [tables[key] for key in table_axes(network.graph, tree)])
     content = {
         "graph": writer.graph(network.graph),
@@ -58,12 +69,12 @@ def network_content(writer: Writer, network: LatentNetwork) -> dict[str, Any]:
     }
     # Files without it stay readable by older versions.
     labels = {"hidden_labels": plain(dict(network.hidden_labels), "hidden labels")} if network.hidden_labels else {}
-    return content | labels
+    return content | labels | mixed
 
 
 def read_network(reader: Reader, content: Any) -> LatentNetwork:
     """Return the network of a document and the tables of the file."""
-    entry = Section(content, "a network", ("graph", "columns", "tree"), ("hidden_labels",))
+    entry = Section(content, "a network", ("graph", "columns", "tree"), ("hidden_labels", "emissions"))
     graph = reader.graph(entry["graph"])
     columns = checked_columns(entry["columns"], graph)
     check_families(graph)
@@ -73,7 +84,18 @@ def read_network(reader: Reader, content: Any) -> LatentNetwork:
     shapes = [tuple(graph.states[name] for name in names) for names in axes.values()]
     labels = entry.value("hidden_labels") if entry.has("hidden_labels") else None
     tables = dict(zip(axes, reader.flat("tables", shapes), strict=True))
+    if entry.has("emissions"):
+        own = {name: table for (name, *_), table in tables.items()}
+        return MixedNetwork(graph, own, _emissions(reader, entry), columns, labels)
     return LatentNetwork(graph, tables, tree, columns, labels)
+
+
+def _emissions(reader: Reader, entry: Section) -> dict[tuple[str, ...], Emission]:
+    found = {}
+    for place, part in enumerate(entry.items("emissions")):
+        inner = Section(part, "an emission", ("columns", "emission"))
+        found[inner.texts("columns")] = read_emission(reader.within(f"emissions.{place}"), inner["emission"])
+    return found
 
 
 def tree_content(tree: JunctionTree) -> dict[str, Any]:

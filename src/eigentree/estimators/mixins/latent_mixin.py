@@ -10,6 +10,7 @@ from eigentree.em.estep.expected_tables import expected_counts
 from eigentree.errors import NetworkError
 from eigentree.estimators.mixins.density_mixin import DensityMixin
 from eigentree.estimators.mixins.information_criteria import Criteria
+from eigentree.inference.mixed.mixed_network import MixedNetwork
 from eigentree.inference.networks.hidden_variables import HiddenQueries
 from eigentree.inference.networks.network import LatentNetwork
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from eigentree.arrays import Codes, Floats
     from eigentree.data.tables.columns import Columns
     from eigentree.data.tables.labeled_table import LabeledTable
+    from eigentree.emissions.base import Emission
     from eigentree.graphs.graph import LatentGraph
     from eigentree.inference.networks.hidden_variables import NetworkModel
 
@@ -50,8 +52,18 @@ class LatentMixin(HiddenQueries, DensityMixin):
 
     @property
     def tables_(self) -> dict[Any, LabeledTable]:
-        """The learned tables by variable (by remainder on an undirected graph), axes and states named."""
+        """The learned tables by variable (by remainder on an undirected graph), axes and states named.
+
+        Of a number, mean and standard deviation in each state; `emissions_` has all of its parameters.
+        """
         return self._tables.labeled_tables
+
+    @property
+    def emissions_(self) -> dict[Any, Emission]:
+        """The learned distributions of number columns, by name, or by tuple of names where several share one."""
+        network = self._tables
+        found = network.all_emissions if isinstance(network, MixedNetwork) else {}
+        return {names[0] if len(names) == 1 else names: emission for names, emission in found.items()}
 
     @property
     def n_parameters_(self) -> int:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eigentree.data.tables.columns import Columns
+from eigentree.data.tables.labeled_table import LabeledTable, TablesByName
 from eigentree.data.tables.numbers import Numbers
 from eigentree.errors import NetworkError
 from eigentree.inference.mixed.mixed_model import MixedModel
@@ -112,6 +113,28 @@ class MixedNetwork(LatentNetwork):
                 order = order.reshape(sizes)[np.ix_(*own)].ravel()
             emissions[group] = emission.permuted(order)
         return type(self)(self.graph, discrete.tables, emissions, self.columns, discrete.hidden_labels)
+
+    @property
+    def labeled_tables(self) -> dict[Any, LabeledTable]:
+        """The tables with their axes and states named; of a number mean and standard deviation in each state."""
+        found: dict[Any, LabeledTable] = {}
+        for name in self.graph.names:
+            parents = self.graph.parents(name)
+            axes, labels = [*parents], [self.labels(parent) for parent in parents]
+            if name in self.columns.numbers:
+                moments = self._moments(name).reshape(*(self.graph.states[parent] for parent in parents), 2)
+                found[name] = LabeledTable(moments, [*axes, "moment"], [*labels, ("mean", "std")])
+            else:
+                found[name] = LabeledTable(self.tables[name], [*axes, name], [*labels, self.labels(name)])
+        return TablesByName(found.items())
+
+    def _moments(self, name: str) -> Floats:
+        """Return mean and standard deviation of a number in each joint state of its parents."""
+        group = next(group for group in self.emissions if name in group)
+        emission = self.emissions[group]
+        means, variances = emission.moments(np.full((1, emission.width), np.nan))
+        place = group.index(name)
+        return np.stack([means[0, :, place], np.sqrt(variances[0, :, place])], axis=1)
 
     @property
     def n_parameters(self) -> int:
