@@ -64,6 +64,9 @@ def _plain(column: Any) -> list[Any]:
     """Return cells as Python has them, None for a missing one."""
     if hasattr(column, "to_pylist"):
         column = column.to_pylist()
+    if isinstance(column, np.ndarray) and column.dtype.kind in "mM" and np.datetime_data(column.dtype)[0] == "ns":
+        # Python has no finer dates than those of microseconds, and would show whole numbers.
+        column = column.astype(f"{column.dtype.kind}8[us]")
     cells = column.tolist() if isinstance(column, np.ndarray) else list(column)
     return [None if cell is None or cell != cell else cell for cell in cells]
 
@@ -87,7 +90,8 @@ def _text(file: IO[bytes], parts: Iterable[Mapping[str, Any]], form: str) -> Ite
             rows = zip(*(column[start : start + ROWS_AT_A_TIME] for column in columns), strict=True)
             if form == "jsonl":
                 text.writelines(
-                    json.dumps(dict(zip(names, row, strict=True)), ensure_ascii=False) + "\n" for row in rows
+                    json.dumps(dict(zip(names, row, strict=True)), ensure_ascii=False, default=str) + "\n"
+                    for row in rows
                 )
             else:
                 writer.writerows(rows)

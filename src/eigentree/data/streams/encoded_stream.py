@@ -8,7 +8,7 @@ import tempfile
 from abc import ABC, abstractmethod
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import IO, TYPE_CHECKING, Any, TypeVar
+from typing import IO, TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-    from eigentree.arrays import Codes
+    from eigentree.arrays import Codes, Floats
     from eigentree.data.tables.cells import Cells
     from eigentree.data.tables.state_rules import ColumnKind, NumericRule
     from eigentree.data.tables.table import Table
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Encoded",
     "KeptBatches",
+    "Part",
     "Scratch",
     "Spool",
     "StreamSchema",
@@ -56,6 +57,9 @@ __all__ = [
 
 T = TypeVar("T")
 
+Part: TypeAlias = "tuple[Codes, Floats, NDArray[Any] | None]"
+"""Consecutive rows: their codes, their numbers, and their weights, if they have any."""
+
 
 class Encoded(ABC):
     """Rows of known `columns` beyond memory that are read as codes, any number of times."""
@@ -63,8 +67,13 @@ class Encoded(ABC):
     columns: Columns
 
     @abstractmethod
+    def parts(self) -> Iterator[Part]:
+        """Yield codes, shape (rows, columns), column-major; numbers, as `Rows.values` has them; weights or None."""
+
     def chunks(self) -> Iterator[tuple[Codes, NDArray[Any] | None]]:
-        """Yield codes, shape (rows, columns), column-major, and weights or None."""
+        """Yield codes and weights."""
+        for codes, _, weights in self.parts():
+            yield codes, weights
 
     def stretches(self, size: int) -> Iterator[tuple[Codes, NDArray[Any] | None]]:
         """Return the same, so many rows at a time however the chunks are cut; the last stretch has what is left."""
@@ -89,16 +98,16 @@ class StreamedRows(Encoded):
         stream = stream_of(X)
         return cls(columns, stream, weight_column(stream, sample_weight))
 
-    def chunks(self) -> Iterator[tuple[Codes, NDArray[Any] | None]]:
-        """Yield codes and weights of consecutive rows; warn at the end where all weigh next to nothing."""
+    def parts(self) -> Iterator[Part]:
+        """Yield consecutive rows; warn at the end where all weigh next to nothing."""
         total, weighed_rows = 0.0, 0
         for batch in shown_batches(self.stream.batches(self.needed), "counting", self.stream.rows):
-            for codes, weights in self.encoded(batch):
+            for codes, values, weights in self.encoded(batch):
                 if weights is not None:
                     total += float(weights.sum(dtype=np.float64))
                     weighed_rows += int(np.count_nonzero(weights))
                     check_total(total)
-                yield codes, weights
+                yield codes, values, weights
         warn_of_little(total, weighed_rows)
 
     def summed(self, function: Callable[..., T], *shared: Any) -> T:
@@ -115,15 +124,16 @@ class StreamedRows(Encoded):
             return None
         return [*self.columns.names, *([] if self.weight is None else [self.weight])]
 
-    def encoded(self, batch: Batch) -> Iterator[tuple[Codes, NDArray[Any] | None]]:
-        """Yield codes and weights of the rows of one batch."""
+    def encoded(self, batch: Batch) -> Iterator[Part]:
+        """Yield the rows of one batch."""
         table, weights = weighed(batch, self.weight)
         if not table.count:
             return
         with batch.named():
             rows = Rows.of(table, self.columns, first=batch.first)
             for start, codes in rows.chunks():
-                yield codes, None if weights is None else weights[start : start + len(codes)]
+                stop = start + len(codes)
+                yield codes, rows.values(start, stop), None if weights is None else weights[start:stop]
 
 
 def in_stretches(
@@ -258,24 +268,33 @@ def _in_few_bytes(cells: Cells) -> Cells:
 
 @dataclass(frozen=True, eq=False)
 class Spool(Encoded):
-    """Rows of codes in a temporary file, each column in the smallest type; it goes when the spool goes."""
+    """Rows in a temporary file, codes in the smallest type of each column; it goes when the spool goes."""
 
     columns: Columns
     rows: int
     _scratch: Scratch
-    _parts: tuple[tuple[int, int, np.dtype[Any]], ...]
+    _stretches: tuple[tuple[int, int, np.dtype[Any]], ...]
 
     @classmethod
     def of(cls, columns: Columns, chunks: Iterable[tuple[Codes, NDArray[Any] | None]]) -> Spool:
-        """Return a spool of chunks of (codes, weights or None)."""
+        """Return a spool of chunks of (codes, weights or None), of rows without numbers or whose codes suffice."""
+        return cls.of_parts(columns, ((codes, np.empty((len(codes), 0)), weights) for codes, weights in chunks))
+
+    @classmethod
+    def of_parts(cls, columns: Columns, chunks: Iterable[Part]) -> Spool:
+        """Return a spool of all that `Encoded.parts` yields."""
         with kept_on_disk():
             scratch = Scratch()
         parts, end = [], 0
-        kinds = [(f"{j}", np.min_scalar_type(count)) for j, count in enumerate(columns.states)]
-        for codes, weights in chunks:
-            held = np.empty(len(codes), kinds if weights is None else [*kinds, ("weights", weights.dtype)])
+        kinds: list[Any] = [(f"{j}", np.min_scalar_type(count)) for j, count in enumerate(columns.states)]
+        for codes, values, weights in chunks:
+            numbers = [("values", np.float64, values.shape[1:])] if values.shape[1] else []
+            weighed_by = [] if weights is None else [("weights", weights.dtype)]
+            held = np.empty(len(codes), [*kinds, *numbers, *weighed_by])
             for j, (name, _) in enumerate(kinds):
                 held[name] = codes[:, j]
+            if numbers:
+                held["values"] = values
             if weights is not None:
                 held["weights"] = weights
             with kept_on_disk():
@@ -290,18 +309,20 @@ class Spool(Encoded):
         """How large the file is."""
         return os.fstat(self._scratch.file.fileno()).st_size
 
-    def chunks(self) -> Iterator[tuple[Codes, NDArray[Any] | None]]:
-        """Yield codes, shape (rows, columns), column-major, and weights or None, as they came."""
+    def parts(self) -> Iterator[Part]:
+        """Yield the rows as they came."""
         size = rows_at_a_time(len(self.columns.names))
         file = np.memmap(self._scratch.file, np.uint8, "r") if self.bytes else np.zeros(0, np.uint8)
-        for start, count, kind in self._parts:
+        for start, count, kind in self._stretches:
+            known = kind.names or ()
             for begin in range(0, count, size):
                 rows = min(size, count - begin)
                 held = np.frombuffer(file, kind, rows, start + begin * kind.itemsize)
                 codes = np.empty((rows, len(self.columns.names)), self.columns.code_type, order="F")
                 for j in range(codes.shape[1]):
                     codes[:, j] = held[f"{j}"]
-                yield codes, np.array(held["weights"]) if "weights" in (kind.names or ()) else None
+                values = np.asfortranarray(held["values"]) if "values" in known else np.empty((rows, 0))
+                yield codes, values, np.array(held["weights"]) if "weights" in known else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -363,7 +384,7 @@ class StreamSchema:
     def rows(self, columns: Columns) -> Encoded:
         """Return the rows as codes of some columns, which were learned from the schema."""
         rows = StreamedRows(columns, self.stream, self.weight)
-        return Spool.of(columns, rows.chunks()) if self.spooled else rows
+        return Spool.of_parts(columns, rows.parts()) if self.spooled else rows
 
 
 def _summed(

@@ -377,9 +377,9 @@ def _meaning(_: Any, content: Any, at: At) -> Meaning:
 
 def _numbers(content: dict[str, Any], at: At) -> Numbers:
     numbers = Numbers(**content)
-    ends = (numbers.least, numbers.most, numbers.step)
-    if numbers.kind not in NUMBER_KINDS or not np.isfinite(ends).all() or numbers.step < 0:
-        raise FileError(f"{at.where}: numbers are of a kind that there is not, or not finite")
+    ordered = numbers.least <= numbers.most and 0 <= numbers.step < np.inf
+    if numbers.kind not in NUMBER_KINDS or not ordered:
+        raise FileError(f"{at.where}: numbers are of a kind that there is not, or have no range")
     if (numbers.kind == "date") != (re.fullmatch(DATE_TYPE, numbers.unit) is not None):
         raise FileError(f"{at.where}: dates have a type of numpy, and other numbers have none")
     return numbers

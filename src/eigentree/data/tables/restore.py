@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eigentree.data.tables.cells import Categorical, is_missing, object_array
+from eigentree.data.tables.cells import Categorical, are_dates, is_missing, object_array
 from eigentree.data.tables.labels import Bins, Labels
 from eigentree.data.tables.numbers import Numbers
 from eigentree.data.tables.table import ARRAY, TEXT, Table, frame_of, table_of, warn_of_extra
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from eigentree.arrays import Booleans, Integers
+    from eigentree.arrays import Booleans, Floats, Integers
     from eigentree.data.streams.row_batches import Batch
     from eigentree.data.tables.columns import Columns
     from eigentree.data.tables.labels import Meaning
@@ -44,7 +44,11 @@ def filled_rows(
     for place, at in enumerate(table.places(columns.names)):
         missing = rows.missing(place)
         if missing.any():
-            filled[at] = missing, _decoded(columns.meanings[place], codes[missing, place], random)
+            values = _decoded(columns.meanings[place], codes[missing, place], random)
+            if are_dates(values) and isinstance(table.column(at, ""), Categorical):
+                # Dates that were written as text.
+                values = object_array(map(str, values))
+            filled[at] = missing, values
     if frame is not None:
         return _filled_frame(frame, filled)
     cells = [_array_column(table, at, filled.get(at)) for at in range(table.width)]
@@ -67,6 +71,11 @@ def sampled_rows(
     cells = [_decoded(meaning, codes[:, place], random) for place, meaning in enumerate(columns.meanings)]
     for name, value in (given or {}).items():
         place = columns.position(name)
+        if isinstance(numbers := columns.meanings[place], Numbers):
+            # A fraction that is given stays one.
+            number = numbers.number(value)
+            held = numbers.unit or number.is_integer()
+            cells[place] = numbers.restored(np.full(len(codes), number)) if held else np.full(len(codes), number)
         if isinstance(meaning := columns.meanings[place], Bins) and not isinstance(value, str):
             if not meaning.least <= value <= meaning.most:
                 raise DataError(
@@ -161,11 +170,14 @@ def _label_array(labels: Sequence[Any]) -> NDArray[Any]:
 def _array_column(table: Table, place: int, filled: tuple[Booleans, NDArray[Any]] | None) -> NDArray[Any]:
     """Return a column of an array with its missing cells filled."""
     column = table.column(place, "")
-    if isinstance(column, Categorical):
+    objects = table.array is not None and table.array.dtype.kind == "O"
+    if isinstance(column, Categorical) or (objects and are_dates(column)):
         column = object_array(table.cells(place))
     if filled is None:
         return column
     missing, values = filled
+    if column.dtype.kind == "O":
+        values = object_array(_plain_cells(values))
     known = column[~missing]
     kind = np.result_type(values.dtype, known.dtype) if len(known) else values.dtype
     if values.dtype.kind == "i" and known.dtype.kind == "f" and (known == np.rint(known)).all():
@@ -177,6 +189,13 @@ def _array_column(table: Table, place: int, filled: tuple[Booleans, NDArray[Any]
     return made
 
 
+def _plain_cells(values: NDArray[Any]) -> list[Any]:
+    """Return cells as Python has them; it has no dates finer than microseconds."""
+    fine = are_dates(values) and np.datetime_data(values.dtype)[0] == "ns"
+    found: list[Any] = (values.astype(f"{values.dtype.kind}8[us]") if fine else values).tolist()
+    return found
+
+
 def _are_letters(cells: Sequence[NDArray[Any]]) -> bool:
     """Return whether columns are letters, as those of words are unless the user gave other categories."""
     return all(isinstance(cell, str) and len(cell) == 1 for column in cells for cell in column.tolist())
@@ -185,10 +204,10 @@ def _are_letters(cells: Sequence[NDArray[Any]]) -> bool:
 def _as_one_array(cells: Sequence[NDArray[Any]]) -> NDArray[Any]:
     """Return columns as one array, of objects where their kinds differ."""
     kinds = {column.dtype.kind for column in cells}
-    numeric = kinds == {"b"} or kinds <= {"i", "u", "f"}
+    numeric = kinds in ({"b"}, {"M"}, {"m"}) or kinds <= {"i", "u", "f"}
     made = np.empty((len(cells[0]), len(cells)), np.result_type(*cells) if numeric else object)
     for place, column in enumerate(cells):
-        made[:, place] = column if numeric else column.tolist()
+        made[:, place] = column if numeric else _plain_cells(column)
     return made
 
 
@@ -220,12 +239,18 @@ def _filled_pandas(column: Any, missing: Booleans, values: NDArray[Any]) -> Any:
         filled = filled.cat.add_categories([value for value in dict.fromkeys(wanted) if value not in known])
         filled[missing] = wanted
         return filled
-    wanted = values.tolist()
+    new: Any = _plain_cells(values)
+    if are_dates(values) and column.dtype != object:
+        dates = type(column)(values)
+        zone = getattr(column.dtype, "tz", None)
+        new = (dates if zone is None else dates.dt.tz_localize("UTC").dt.tz_convert(zone)).tolist()
+    elif isinstance(column.dtype, np.dtype) and column.dtype.kind == "f":
+        new = values.astype(column.dtype)
     try:
-        filled[missing] = wanted
+        filled[missing] = new
     except (TypeError, ValueError):
         filled = column.astype(object)
-        filled[missing] = wanted
+        filled[missing] = new
         return filled.infer_objects()
     return filled
 
@@ -234,6 +259,8 @@ def _filled_series(series: Any, name: str, missing: Booleans, values: NDArray[An
     """Return a narwhals series with its missing cells filled, of the same type where that can hold the labels."""
     import narwhals as nw
 
+    if are_dates(values):
+        return _filled_dates(series, name, missing, values)
     cells = series.to_list()
     whole_as_float = series.dtype.is_float() and values.dtype.kind in "iu"
     for row, value in zip(np.flatnonzero(missing).tolist(), values.tolist(), strict=True):
@@ -251,6 +278,29 @@ def _filled_series(series: Any, name: str, missing: Booleans, values: NDArray[An
     except Exception:  # whatever the library of the frame raises where a label does not fit its type
         pass
     return _new_series(name, cells, series.implementation)
+
+
+def _filled_dates(series: Any, name: str, missing: Booleans, values: NDArray[Any]) -> Any:
+    """Return a narwhals series of dates or durations with its missing cells filled, of the same type."""
+    import narwhals as nw
+
+    whole = np.full(len(missing), "NaT", values.dtype)
+    whole[missing] = values
+    dates = _new_dates(name, whole, series.implementation)
+    if (zone := getattr(series.dtype, "time_zone", None)) is not None:
+        dates = dates.dt.replace_time_zone("UTC").dt.convert_time_zone(zone)
+    known = nw.new_series(name, (~missing).tolist(), nw.Boolean, backend=series.implementation)
+    return series.zip_with(known, dates.cast(series.dtype))
+
+
+def _new_dates(name: str, values: NDArray[Any], library: Any) -> Any:
+    """Return dates or durations as a narwhals series."""
+    import narwhals as nw
+
+    if np.datetime_data(values.dtype)[0] in ("h", "m", "s"):
+        # The coarsest that all libraries have beside days.
+        values = values.astype(f"{values.dtype.kind}8[ms]")
+    return nw.Series.from_numpy(name, values, backend=library)
 
 
 def _arrow_column(column: Any, cells: list[Any]) -> Any:
@@ -301,7 +351,9 @@ def _new_frame(columns: Columns, cells: Sequence[NDArray[Any]]) -> Any:
         ) from None
     made = {}
     for name, values, meaning in zip(columns.names, cells, columns.meanings, strict=True):
-        series = _new_series(name, values.tolist(), library)
+        series = (
+            _new_dates(name, values, library) if are_dates(values) else _new_series(name, values.tolist(), library)
+        )
         if isinstance(meaning, Labels) and meaning.declared and len({type(label) for label in meaning.values}) == 1:
             series = nw.from_native(_categorical(native, name, values, meaning, library), series_only=True)
         made[name] = series
@@ -348,6 +400,9 @@ def _typed(table: FileTable, columns: Columns) -> Any:
             continue
         meaning = columns.meanings[columns.position(name)]
         read = read_as(cells, meaning)
+        if isinstance(meaning, Numbers):
+            made[name] = _arrow_numbers(meaning, meaning.values(read))
+            continue
         kind = _kind(meaning)
         if isinstance(read, Categorical):
             # What is no label of the column is a missing cell there, or an error by now.
@@ -359,13 +414,24 @@ def _typed(table: FileTable, columns: Columns) -> Any:
     return pyarrow.table(made)
 
 
+def _arrow_numbers(meaning: Numbers, values: Floats) -> Any:
+    """Return numbers as an Arrow column, null where one is missing: whole numbers where all are."""
+    import pyarrow
+
+    if meaning.unit:
+        dates = np.full(len(values), "NaT", meaning.unit)
+        dates[values == values] = meaning.restored(values[values == values])
+        return pyarrow.array(dates)
+    whole = meaning.whole and not (values % 1 > 0).any()
+    return pyarrow.array(values, pyarrow.int64() if whole else pyarrow.float64(), from_pandas=True)
+
+
 def _kind(meaning: Meaning | None) -> type:
     """Return what the cells of a column are."""
     if meaning is None:
         return int
     if isinstance(meaning, Bins):
         return int if meaning.whole else float
-    if isinstance(meaning, Numbers):
-        return int if meaning.whole else float
+    assert isinstance(meaning, Labels)
     kinds = {type(value) for value in meaning.values}
     return next((kind for kind in (str, float, int) if kind in kinds), bool)
