@@ -153,7 +153,7 @@ class SequenceObjective(Objective):
     chain: ChainLayout
     walk: SequencePass | NumberPass
 
-    initialisers: ClassVar[Mapping[str, Callable[[Any, np.random.Generator], Floats]]]
+    initialisers: ClassVar[Mapping[Any, Callable[[Any, np.random.Generator], Floats]]]
     """By name; one raises `RankError` when the sequences do not allow such a start."""
 
     pool: ClassVar[tuple[str, ...]]

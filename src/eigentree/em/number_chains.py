@@ -20,7 +20,7 @@ from eigentree.em.optimize.stopping import SHORT_RUN, Stopping
 from eigentree.emissions.base import Emission
 from eigentree.emissions.families import FAMILIES, make
 from eigentree.errors import ParameterError, quoted
-from eigentree.inference.sequences.number_steps import NumberPass, value_places
+from eigentree.inference.sequences.number_steps import NumberPass, distinct_sequences, value_places
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -94,6 +94,12 @@ class NumberChainObjective(SequenceObjective):
     def layout(self) -> NumberChainLayout:
         """Where each parameter stands."""
         return self.chain
+
+    def total(self, log_prob: Floats) -> tuple[float, int]:
+        """Return the log-likelihood, and the user's number of a sequence that is impossible, or -1."""
+        log_likelihood, impossible = super().total(log_prob)
+        origins = self.walk.origins
+        return log_likelihood, impossible if impossible < 0 or origins is None else int(origins[impossible])
 
     def expected_links(self, parameters: Floats) -> list[Floats]:
         """Return the expected counts of the links of all chains together."""
@@ -170,10 +176,12 @@ def started_emissions(
     Where the family of several channels is to be chosen, it is that of the lower Bayesian information criterion
     after a short EM run of the `objective` from clusters.
     """
-    of_steps = np.repeat(weights, sequences.lengths)
+    numbers, merged = distinct_sequences(sequences, weights)
+    distinct = sequences.chosen(numbers)
+    of_steps = np.repeat(merged, distinct.lengths)
 
     def started(group: tuple[int, ...], family: Any) -> Emission:
-        cells = np.ascontiguousarray(sequences.values[:, value_places(sequences.columns, group)])
+        cells = np.ascontiguousarray(distinct.values[:, value_places(sequences.columns, group)])
         return make(family, cells, of_steps, states)
 
     made = {group: started(group, family or TOGETHER[0]) for group, family in families.items()}
@@ -199,7 +207,8 @@ def given_emission(what: str, template: Emission, given: Any) -> Emission:
     if not isinstance(own, Mapping) or set(own) != set(template.parameters):
         names = ", ".join(map(repr, template.parameters))
         raise ParameterError(
-            f"{what} is an emission of the family {template.family!r} or a mapping with {names}, not {quoted(given)}"
+            f"{what} is an emission of the family {template.family!r}, or has its parameters {names}, not "
+            f"{quoted(given)}"
         )
     arrays = []
     for name, present in template.parameters.items():

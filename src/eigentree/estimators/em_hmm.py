@@ -109,7 +109,7 @@ class EMHMM(IterativeMixin, HiddenSequenceMixin):
     random_state : int, Generator or None
     emissions : str or mapping
         What number channels show in each state. The name of a family, as "gaussian", "student", or for all number
-        channels together "diagonal", "full" or "tied". A mapping of channels, or of tuples of channels, to families:
+        channels together "diagonal", "full" or "tied". A mapping of channels, or tuples of channels, to families:
         ``{"heart": "gaussian", ("x", "y"): "full", "sleep": "categorical"}``; a family with settings is a mapping,
         as ``{"family": "gaussian", "prior_rows": 0.0}``. "auto": by the kind of each channel; of several that are
         "gaussian" then, "full" or "diagonal", whichever has the lower BIC after a short run.
@@ -348,8 +348,8 @@ class EMHMM(IterativeMixin, HiddenSequenceMixin):
             other = next((key for key in given if key not in keys), None) if isinstance(given, Mapping) else None
             hint = did_you_mean(other, keys) if other is not None else ""
             raise ParameterError(
-                f"init is 'multistart', {', '.join(map(repr, NUMBER_KINDS))}, or a mapping with 'start', 'transitions' "
-                f"and 'emissions', not {quoted(given)}{hint}"
+                f"init is 'multistart', {', '.join(map(repr, NUMBER_KINDS))}, or a mapping with 'start', "
+                f"'transitions' and 'emissions', not {quoted(given)}{hint}"
             )
         several = len(layout.sizes)
         firsts = _of_each("init['start']", given["start"], several)
@@ -386,7 +386,7 @@ class EMHMM(IterativeMixin, HiddenSequenceMixin):
             raise ParameterError(
                 f"init is 'multistart', an initialiser, or a mapping of tables, not {quoted(self.init)}"
             )
-        self._check_runs({**KINDS, **NUMBER_KINDS}, Mapping)
+        self._check_runs((*KINDS, *(kind for kind in NUMBER_KINDS if kind not in KINDS)), Mapping)
         checked_emissions(self.emissions)
         finite_number("sticky", self.sticky, 0.0)
         self._allowed()
@@ -423,10 +423,14 @@ def _given_emissions(problem: SequenceObjective, shown: Any) -> tuple[list[Float
         shown = {next(iter(names)): shown}
     given = {(key,) if isinstance(key, str) else key: own for key, own in shown.items()} if _maps(shown) else {}
     if set(given) != {*names, *((name,) for name in coded)}:
-        wanted = ", ".join(repr(group[0] if len(group) == 1 else group) for group in [*names, *((n,) for n in coded)])
+        wanted = ", ".join(
+            repr(group[0] if len(group) == 1 else group) for group in [*names, *((n,) for n in coded)]
+        )
         raise ParameterError(f"{what} is a mapping with {wanted}, not {quoted(shown)}")
     tables = [
-        _distributions(what, given[(name,)], (*layout.sizes, count)) if name in coded else np.ones((layout.states, 1))
+        _distributions(what, given[(name,)], (*layout.sizes, count))
+        if name in coded
+        else np.ones((layout.states, 1))
         for name, count in zip(columns.names, layout.channels, strict=True)
     ]
     return tables, [given_emission(what, numbers[group], given[key]) for key, group in names.items()]

@@ -214,12 +214,17 @@ def chain_content(writer: Writer, chain: Chain) -> dict[str, Any]:
     """Return the document of a chain, after putting its tables into the file."""
     writer.flat("tables", [*(table for links in chain.chains for table in links), *chain.emissions])
     content: dict[str, Any] = {"states": chain.states, "order": chain.order}
+    if chain.numbers:
+        content["numbers"] = [
+            {"channels": list(group), "emission": emission_content(writer.within(f"numbers.{place}"), emission)}
+            for place, (group, emission) in enumerate(chain.numbers.items())
+        ]
     return content | ({"chains": list(chain.sizes)} if chain.parallel else {})
 
 
 def read_chain(reader: Reader, content: Any, columns: Columns) -> Chain:
     """Return the chain of a document and the tables of the file."""
-    entry = Section(content, "a chain", ("states", "order"), ("chains",))
+    entry = Section(content, "a chain", ("states", "order"), ("chains", "numbers"))
     states, order = entry.whole("states", 1, MOST_ENTRIES), entry.whole("order", 1, 64)
     if states ** (order + 1) > MOST_ENTRIES:
         raise FileError("a chain of so many states and such an order has tables beyond all memory")
@@ -230,7 +235,23 @@ def read_chain(reader: Reader, content: Any, columns: Columns) -> Chain:
         if (table < 0).any() or not np.allclose(table.sum(axis=-1), 1.0, atol=SUM_ROUNDING):
             raise FileError("a table of the chain holds no distributions")
     chains = [tables[first : first + order + 1] for first in range(0, len(links), order + 1)]
-    return Chain.of(columns, chains, tables[len(links) :])
+    numbers = _numbers(reader, entry.items("numbers") if entry.has("numbers") else [], states)
+    if sorted(place for group in numbers for place in group) != list(columns.number_places):
+        raise FileError("the emissions of a chain are not of its channels of numbers, each once")
+    return Chain.of(columns, chains, tables[len(links) :], numbers)
+
+
+def _numbers(reader: Reader, content: Sequence[Any], states: int) -> dict[tuple[int, ...], Emission]:
+    """Return the emissions of a chain by the places of their channels."""
+    found: dict[tuple[int, ...], Emission] = {}
+    for place, each in enumerate(content):
+        entry = Section(each, "an emission of a chain", ("channels", "emission"))
+        group = entry.wholes("channels", 0, MOST_ENTRIES)
+        emission = read_emission(reader.within(f"numbers.{place}"), entry["emission"])
+        if emission.states != states or emission.width != len(group) or group in found:
+            raise FileError("an emission of a chain has other states or channels than it")
+        found[group] = emission
+    return found
 
 
 def _sizes(content: Any, states: int) -> list[int]:

@@ -25,7 +25,7 @@ __all__ = ["NUMBER_KINDS", "NumberStart"]
 NumberStart: TypeAlias = Literal["clusters"]
 
 FURTHEST = 4.0
-"""Standard deviations from the mean beyond which cells count as that far, lest outliers be clusters of their own."""
+"""Standard deviations from the mean beyond which cells count as that far, lest outliers be clusters."""
 
 NEIGHBOUR = 0.5
 """The weight of a neighbouring step's cells in a window."""
@@ -61,7 +61,7 @@ def _random(problem: NumberChainObjective, random: np.random.Generator) -> Float
     own = _clustered(_standardised(problem), step_weights(problem), states, random, 1)
     vector = _of_shares(problem, _softened(own, states))
     tables, emissions = problem.layout.split(vector)
-    links, shown = problem.layout.tables(tables)
+    shown = problem.layout.tables(tables)[1]
     moves = random.exponential(size=(states, states)) + random.choice(STAYING) * states * np.eye(states)
     made = parameters_of(problem, random.exponential(size=states), moves, shown)
     return problem.layout.whole(made, emissions)
@@ -103,7 +103,7 @@ def _of_shares(problem: NumberChainObjective, shares: Floats) -> Floats:
     tables = []
     for place, size in enumerate(layout.channels):
         found = [np.bincount(walk.codes[:, place], own, size + 1)[:size] for own in counts.T]
-        tables.append(np.stack(found))
+        tables.append(np.stack(found).astype(np.float64))
     emissions = [
         emission.fitted(np.ascontiguousarray(walk.values[:, value_places(walk.columns, group)]), counts)
         for group, emission in layout.numbers.items()
@@ -121,7 +121,8 @@ def _where(problem: NumberChainObjective) -> Floats:
     """Return how far each step is within its sequence, from 0 to before 1."""
     starts = problem.walk.starts
     lengths = np.diff(starts)
-    return (np.arange(starts[-1]) - np.repeat(starts[:-1], lengths)) / np.repeat(lengths, lengths)
+    place: Floats = (np.arange(starts[-1]) - np.repeat(starts[:-1], lengths)) / np.repeat(lengths, lengths)
+    return place
 
 
 def _moved(problem: NumberChainObjective, cells: Floats, away: int) -> Floats:
@@ -133,7 +134,7 @@ def _moved(problem: NumberChainObjective, cells: Floats, away: int) -> Floats:
 
 
 def _standardised(problem: NumberChainObjective) -> Floats:
-    """Return the cells of each step as coordinates: each channel has the variance 1, and what is missing its mean."""
+    """Return the cells of each step as coordinates: channels have the variance 1, missing cells their mean."""
     walk, weights = problem.walk, step_weights(problem)
     used = weights > 0
     made = []
@@ -170,7 +171,7 @@ def _clustered(cells: Floats, weights: Floats, count: int, random: np.random.Gen
     return np.asarray(fitted.predict(cells), np.int64)
 
 
-NUMBER_KINDS: Mapping[ChainKind | NumberStart, Callable[[NumberChainObjective, np.random.Generator], Floats]] = {
+NUMBER_KINDS: Mapping[str, Callable[[NumberChainObjective, np.random.Generator], Floats]] = {
     "clusters": partial(_clusters, windows=False),
     "windows": partial(_clusters, windows=True),
     "moments": partial(_of_symbols, kind="moments"),

@@ -138,7 +138,9 @@ class SequenceMixin(Parameters):
         place = self._channel(target)
         name = columns.names[place]
         if place in columns.number_places:
-            raise DataError(f"the channel {name!r} is of numbers, which have a density; predict_next has their means")
+            raise DataError(
+                f"the channel {name!r} is of numbers, which have a density; predict_next has their means"
+            )
         whole_number("steps", steps)
         proba = self.model_.ahead(self._sequences(X, lengths), steps)[place]
         proba = _distributions(proba, "their next cell is taken as uniform")
@@ -163,8 +165,8 @@ class SequenceMixin(Parameters):
         X : words, lists or arrays, an array, a frame, or a mapping of channels to frames
         lengths : array-like of int, shape (sequences,), optional
         method : {"mode", "median", "sample"}
-            "mode" takes the most probable state of each missing cell given the known cells of its sequence, and of a
-            number its mean; "median" is the same but for numbers, which get their median; "sample" samples all
+            "mode" takes the most probable state of each missing cell given the known cells of its sequence, and of
+            a number its mean; "median" is the same but for numbers, which get their median; "sample" samples all
             missing cells of a sequence jointly.
         random_state : int, Generator or None
             For "sample".
@@ -172,7 +174,9 @@ class SequenceMixin(Parameters):
         one_of("method", method, ("mode", "median", "sample"))
         random = generator(random_state)
         sequences = self._sequences(X, lengths)
-        codes, lost = self.model_.filled(sequences, method, random)
+        model: Any = self.model_
+        of_labels = method == "median" and not self._columns.number_places
+        codes, lost = model.filled(sequences, "mode" if of_labels else method, random)
         warn_undefined(lost, f"{IMPOSSIBLE}; their missing cells are imputed as if no cell were known")
         return filled_sequences(X, lengths, sequences, codes, random if method == "sample" else None)
 

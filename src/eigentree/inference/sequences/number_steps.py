@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -27,7 +27,15 @@ if TYPE_CHECKING:
     from eigentree.data.sequences.sequence_codes import Sequences
     from eigentree.data.tables.columns import Columns
 
-__all__ = ["NumberCounts", "NumberPass", "Numbered", "ShownSteps", "sums_of_sequences", "value_places"]
+__all__ = [
+    "NumberCounts",
+    "NumberPass",
+    "Numbered",
+    "ShownSteps",
+    "distinct_sequences",
+    "sums_of_sequences",
+    "value_places",
+]
 
 Numbered: TypeAlias = Mapping[tuple[int, ...], Emission]
 """The emission of each group of number channels, by their places among all channels."""
@@ -98,7 +106,7 @@ class ShownSteps:
             symbols = self.symbols
             of_symbols = np.stack(
                 [np.bincount(symbols.steps, own, len(symbols.lines)) for own in counts.T], axis=1
-            )
+            ).astype(np.float64)
             for place, own in zip(self.channels, symbols.channel_counts(of_symbols), strict=True):
                 made[place] = own
         return made
@@ -139,10 +147,12 @@ class NumberPass:
     ----------
     columns : Columns
     codes, values : array, shapes (steps, channels), (steps, number channels)
-    starts, weights, threads, order
+    starts, weights, threads
         As those of `SequencePass`.
     numbers : mapping of tuple of int to Emission
         Whose settings are those of all emissions that are used.
+    origins : array of int, optional
+        The numbers by which the user knows the sequences.
     """
 
     columns: Columns
@@ -152,20 +162,17 @@ class NumberPass:
     weights: Floats
     numbers: Numbered
     threads: int = 1
-    order: Integers | None = None
+    origins: Integers | None = None
+
+    order: ClassVar[None] = None
+    """Sequences are added up as they stand."""
 
     @classmethod
     def of_distinct(cls, sequences: Sequences, weights: Floats, numbers: Numbered, threads: int) -> NumberPass:
-        """Return a pass in which equal sequences are merged; its sums do not depend on the order of sequences."""
-        columns = sequences.columns
-        # Zero has two signs, and NaN many forms.
-        plain = np.where(np.isnan(sequences.values), np.nan, sequences.values + 0.0)
-        words = [np.ascontiguousarray(plain).view(np.uint32), sequences.codes.astype(np.uint32)]
-        joined = np.concatenate(words, axis=1)
-        order, merged = merged_repeats(joined.ravel(), sequences.starts * joined.shape[1], weights)
-        return cls(
-            columns, sequences.codes, sequences.values, sequences.starts, merged, numbers, threads, order
-        )
+        """Return a pass over the sequences that differ, in an order that depends on them alone."""
+        own, merged = distinct_sequences(sequences, weights)
+        kept = sequences.chosen(own)
+        return cls(kept.columns, kept.codes, kept.values, kept.starts, merged, numbers, threads, origins=own)
 
     def of_pieces(self, begins: Integers, ends: Integers, counts: Floats) -> NumberPass:
         """Return a pass over pieces of the sequences, which count so often."""
@@ -182,7 +189,7 @@ class NumberPass:
 
     @cached_property
     def _parts(self) -> list[_Part]:
-        return [self._part(numbers) for numbers in parts_of(self.starts, self.weights, self.order)]
+        return [self._part(numbers) for numbers in parts_of(self.starts, self.weights, None)]
 
     def _part(self, numbers: Integers) -> _Part:
         lengths = np.diff(self.starts)[numbers]
@@ -231,6 +238,17 @@ class NumberPass:
             counted = [a + b for a, b in zip(counted, counted_more, strict=True)]
             statistics = [a + b for a, b in zip(statistics, statistics_more, strict=True)]
         return NumberCounts(split_links(used, links), counted, statistics, out)
+
+
+def distinct_sequences(sequences: Sequences, weights: Floats) -> tuple[Integers, Floats]:
+    """Return the numbers of the sequences that differ and count, in an order of their own, and their weights."""
+    # Zero has two signs, and NaN many forms.
+    plain = np.where(np.isnan(sequences.values), np.nan, sequences.values + 0.0)
+    words = [np.ascontiguousarray(plain).view(np.uint32), sequences.codes.astype(np.uint32)]
+    joined = np.concatenate(words, axis=1)
+    order, merged = merged_repeats(joined.ravel(), sequences.starts * joined.shape[1], weights)
+    own = order[merged[order] > 0]
+    return own, merged[own]
 
 
 def _known(part: _Part) -> tuple[NDArray[Any], Integers, Integers, Floats]:
