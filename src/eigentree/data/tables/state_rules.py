@@ -132,7 +132,7 @@ def given_kinds(kinds: Mapping[str, ColumnKind] | None, names: Sequence[str]) ->
     """Return what a user said that columns are, by name."""
     for name in kinds or {}:
         if name not in names:
-            raise DataError(f"kinds name {quoted(name)}, which is no column{did_you_mean(name, names)}")
+            raise DataError(f"emissions name {quoted(name)}, which is no column{did_you_mean(name, names)}")
     return kinds or {}
 
 

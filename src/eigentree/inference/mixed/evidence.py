@@ -23,6 +23,9 @@ __all__ = ["Evidence", "evidence_of", "rows_of_evidence"]
 MOST_LINES = 2**14
 """Most rows whose lines are made at a time, as many as are encoded at a time."""
 
+FEW_LINES = 2**9
+"""Most rows at a time where lines depend on other columns."""
+
 MOST_VALUES = 2**21
 """Most likelihoods of lines at a time: 16 MiB."""
 
@@ -46,6 +49,10 @@ class Evidence(NamedTuple):
 
 def rows_of_evidence(graph: LatentGraph, blocks: Sequence[Block]) -> int:
     """Return how many rows are made evidence at a time."""
+    observed = set(graph.observed)
+    if any(not observed.isdisjoint(block.parents) for block in blocks):
+        # A column that meets another one in a clique takes as many entries as it has states, squared.
+        return FEW_LINES
     return max(1, min(MOST_LINES, MOST_VALUES // max(1, sum(block.states(graph) for block in blocks))))
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from eigentree.core.trees.categorical_sampling import choose
 from eigentree.core.trees.max_product import decode
 from eigentree.data.tables.restore import frame_like
+from eigentree.data.tables.rows import rows_at_a_time
 from eigentree.errors import DataError, GraphError
 from eigentree.inference.operators.operator_layout import laid_out
 from eigentree.inference.operators.tree_operators import NodeOperator
