@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     Cells = NDArray[np.float64]
 
-COMPONENTS = (1, 2, 4, 8, 16, 32)
+COMPONENTS = (1, 2, 4, 8, 16, 32, 64, 128)
 RIDGES = (1e-4, 1e-2)
 """What is added to the variances of mixtures: little, and enough that no component is of a few rows."""
 

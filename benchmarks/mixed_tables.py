@@ -20,6 +20,8 @@ from benchmarks.mixed_baselines import COMPONENTS, DENSITIES, FILLS, MOST_CLASSE
 from benchmarks.mixed_data import EIGHT, TABLES, MixedSplit, load
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from benchmarks.mixed_baselines import Cells
 
 OURS = "auto"
@@ -28,14 +30,17 @@ DENSITY_METHODS = (OURS, *DENSITIES)
 FILL_METHODS = (OURS, *FILLS)
 
 SEEDS = (0, 1, 2, 3, 4)
-FILL_SEEDS = (0, 1)
-"""Of the splits whose cells are masked: chained forests take minutes."""
-
 SHARES = (0.1, 0.3)
 """Of the cells that are masked."""
 
 FEWEST_MASKED_ROWS = 500
 """Small tables are masked several times, each time differently."""
+
+QUANTILES = (0.05, 0.95)
+"""Of a masked number; nine of ten lie between them."""
+
+MOST_INTERVALS = 200
+"""Masked cells of a column whose intervals are computed, at most."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +58,10 @@ class Likelihood:
 
 @dataclass(frozen=True)
 class Filling:
-    """How well masked cells of the test rows of a split were filled in; None where a table has no such columns."""
+    """How well masked cells of the test rows of a split were filled in; None where a table has no such columns.
+
+    `covered` is the share of masked numbers between the `QUANTILES` that a model gives, of ours only.
+    """
 
     table: str
     seed: int
@@ -62,6 +70,7 @@ class Filling:
     rmse: float | None
     accuracy: float | None
     seconds: float
+    covered: float | None = None
 
 
 def ours(split: MixedSplit) -> Any:
@@ -152,6 +161,17 @@ def frame_of(split: MixedSplit, rows: Cells) -> Any:
     return pandas.DataFrame(columns)
 
 
+def covered(model: Any, split: MixedSplit, truth: Cells, missing: Cells) -> float:
+    """Return the share of masked numbers that lie between the `QUANTILES` that a fitted model gives them."""
+    truth = np.tile(truth, (len(missing) // len(truth), 1))
+    inside: list[NDArray[np.bool_]] = []
+    for j, number in enumerate(split.numbers):
+        rows = np.flatnonzero(np.isnan(missing[:, j]))[:MOST_INTERVALS]
+        low, high = np.asarray(model.predict_quantiles(frame_of(split, missing[rows]), number, QUANTILES)).T
+        inside.append((low <= truth[rows, j]) & (truth[rows, j] <= high))
+    return float(np.concatenate(inside).mean())
+
+
 def fillings(name: str, seed: int, methods: Sequence[str]) -> Iterator[Filling]:
     """Yield how well each method fills masked cells of a split, as soon as it has."""
     split = load(name, seed)
@@ -171,7 +191,8 @@ def fillings(name: str, seed: int, methods: Sequence[str]) -> Iterator[Filling]:
                 else:
                     filled = _filled_by_others(method, split, states, share, test)
             spent = time.process_time() - start
-            yield Filling(name, seed, method, share, *fill_errors(truth, test, filled, states), spent)
+            inside = covered(model, split, truth, test) if method == OURS else None
+            yield Filling(name, seed, method, share, *fill_errors(truth, test, filled, states), spent, inside)
 
 
 def mean_and_error(values: Sequence[float], digits: int) -> str:
@@ -211,6 +232,7 @@ def show_fillings(found: Sequence[Filling], methods: Sequence[str]) -> None:
     kinds: dict[str, Callable[[Filling], float | None]] = {
         "RMSE of masked numbers, in standard deviations": lambda one: one.rmse,
         "accuracy of masked categories": lambda one: one.accuracy,
+        f"share of masked numbers between the quantiles {QUANTILES[0]} and {QUANTILES[1]}": lambda one: one.covered,
     }
     for share in SHARES:
         for kind, value_of in kinds.items():
@@ -223,11 +245,12 @@ def show_fillings(found: Sequence[Filling], methods: Sequence[str]) -> None:
                         values[one.method].append(value)
                 if any(values.values()):
                     lines.append([name, *(mean_and_error(values[method], 3) for method in methods)])
-            show_table(
-                f"mixed tables: {share:.0%} of the cells masked, {kind}; means and standard errors over splits",
-                ["data", *methods],
-                lines,
-            )
+            if lines:
+                show_table(
+                    f"mixed tables: {share:.0%} of the cells masked, {kind}; means and standard errors over splits",
+                    ["data", *methods],
+                    lines,
+                )
 
 
 def _chosen(what: str, asked: Sequence[str], known: Sequence[str], default: Sequence[str]) -> list[str]:
@@ -254,7 +277,7 @@ def run(quick: bool, sets: Sequence[str] = (), methods: Sequence[str] = (), seed
             for score in likelihoods(name, seed, scoring):
                 scores.append(score)
                 _show(name, seed, score.method, f"{score.test:9.4f} {score.seconds:8.2f} s  {score.size}")
-            for fill in fillings(name, seed, filling) if seed in FILL_SEEDS or seeds else ():
+            for fill in fillings(name, seed, filling):
                 fills.append(fill)
                 figures = (f"{value:.4f}" if value is not None else "-" for value in (fill.rmse, fill.accuracy))
                 _show(

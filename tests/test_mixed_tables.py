@@ -148,6 +148,35 @@ def test_known_cells_stay_and_others_follow_from_them(method: str) -> None:
             assert accuracy > 0.9
 
 
+# Ours
+
+
+def test_one_call_of_auto_is_ahead_of_a_mixture_and_of_means(iris: MixedSplit) -> None:
+    (score,) = mixed_tables.likelihoods("iris", 0, [mixed_tables.OURS])
+    assert score.test > next(mixed_tables.likelihoods("iris", 0, ["GMM diag"])).test
+    fills = list(mixed_tables.fillings("iris", 0, [mixed_tables.OURS]))
+    assert [fill.share for fill in fills] == list(mixed_tables.SHARES)
+    for fill in fills:
+        assert fill.rmse is not None
+        assert fill.accuracy is not None
+        assert fill.covered is not None
+        assert fill.rmse < 0.6, "the mean has 1"
+        assert fill.accuracy > 0.8, "a third of the flowers are of each class"
+        assert 0.6 < fill.covered < 1.0
+
+
+def test_intervals_cover_what_is_between_them(iris: MixedSplit) -> None:
+    class Normal:
+        def predict_quantiles(self, X: object, target: str, quantiles: tuple[float, ...]) -> np.ndarray:
+            return np.tile(norm.ppf(quantiles), (len(X), 1))  # type: ignore[arg-type]
+
+    truth = np.random.default_rng(0).normal(size=(900, 5))
+    truth[:, 4] = 0.0
+    missing = truth.copy()
+    missing[np.random.default_rng(1).random(truth.shape) < 0.3] = np.nan
+    assert abs(mixed_tables.covered(Normal(), iris, truth, missing) - 0.9) < 0.03
+
+
 # What people see
 
 
