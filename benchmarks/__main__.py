@@ -39,6 +39,7 @@ TOPICS = (
     "labels",
     "frames",
     "sequences",
+    "gaussian_hmm",
     "automata",
 )
 DRAWING = ("accuracy", "consistency")
