@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
@@ -17,14 +18,14 @@ from eigentree.inference.mixed.mixed_network import MixedNetwork
 from eigentree.inference.mixed.number_leaves import LEAST
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from eigentree.arrays import Booleans, Floats, Integers
     from eigentree.emissions.base import Emission
     from eigentree.graphs.graph import LatentGraph
     from eigentree.inference.mixed.number_leaves import Block
 
-__all__ = ["MixedLayout", "MixedObjective", "Responsibilities"]
+__all__ = ["MixedLayout", "MixedObjective", "NumberObjective", "Responsibilities"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,12 +111,78 @@ class Responsibilities(NamedTuple):
     log_likelihood: float
     impossible: int
 
+    @classmethod
+    def total(cls, parts: Iterable[Responsibilities]) -> Responsibilities:
+        """Return what the E-step finds in parts of the rows together; of rows that are impossible the first is named.
 
-@dataclass(frozen=True, eq=False)
-class MixedObjective(Objective):
-    """The objective of rows with numbers: log-likelihood, log prior of tables, and that of each emission."""
+        Sums are in the order of the parts.
+        """
+        every: Responsibilities | None = None
+        each: list[float] = []
+        for part in parts:
+            each.append(part.log_likelihood)
+            every = part if every is None else every + part
+        assert every is not None
+        return every._replace(log_likelihood=math.fsum(each))
+
+    def __add__(self, other: Responsibilities) -> Responsibilities:  # type: ignore[override]
+        """Return what the E-step finds in both parts of the rows together."""
+        statistics = {group: own + other.statistics[group] for group, own in self.statistics.items()}
+        numbers = [part.impossible for part in (self, other) if part.impossible >= 0]
+        return Responsibilities(
+            self.counts + other.counts,
+            statistics,
+            self.log_likelihood + other.log_likelihood,
+            min(numbers, default=-1),
+        )
+
+
+class NumberObjective(Objective):
+    """The objective of rows with numbers, wherever they are, given what the E-step finds in them."""
 
     is_accelerable: ClassVar[bool] = False
+
+    vectors: MixedLayout
+    prior: Floats
+
+    @abstractmethod
+    def responsibilities(self, parameters: Floats) -> Responsibilities:
+        """Return what the E-step finds in all rows."""
+
+    @property
+    def layout(self) -> MixedLayout:
+        """Where each parameter stands."""
+        return self.vectors
+
+    def counted(self, parameters: Floats) -> ExpectedCounts:
+        """Return the expected counts of the tables, zeros for the parameters of emissions, and the log-likelihood."""
+        found = self.responsibilities(parameters)
+        return ExpectedCounts(self._padded(found.counts), found.log_likelihood, found.impossible)
+
+    def _padded(self, tables: Floats) -> Floats:
+        return np.concatenate([tables, np.zeros(self.layout.size - len(tables))])
+
+    def evaluated(self, parameters: Floats) -> Evaluation:
+        """Return the objective of some parameters and the EM iteration from them, by one pass over the rows."""
+        layout, found = self.layout, self.responsibilities(parameters)
+        tables, emissions = layout.split(parameters)
+        objective = found.log_likelihood + sum(emission.log_prior() for emission in emissions.values())
+        counts = np.where(layout.tables.learned, found.counts + self.prior, 0.0)
+        if self.prior.any():
+            objective += self.log_prior(tables)
+        update = layout.tables.normalised(counts, tables)
+        better = {group: emission.maximised(found.statistics[group]) for group, emission in emissions.items()}
+        totals = self._padded(layout.tables.totals(counts))
+        return Evaluation(parameters, layout.joined(update, better), totals, objective, found.impossible)
+
+    def log_prior(self, parameters: Floats) -> float:
+        """Return what the prior of the tables adds to the log-likelihood."""
+        return super().log_prior(parameters[: self.layout.tables.size])
+
+
+@dataclass(frozen=True, eq=False)
+class MixedObjective(NumberObjective):
+    """The objective of rows with numbers in memory: log-likelihood, log prior of tables, and that of each emission."""
 
     vectors: MixedLayout
     stretches: Sequence[Stretch]
@@ -143,50 +210,15 @@ class MixedObjective(Objective):
         prior = layout.tables.prior(margins(rows.codes, rows.weights, states), pseudo_counts)
         return cls(layout, stretches, [part.first for part in parts], prior, threads)
 
-    @property
-    def layout(self) -> MixedLayout:
-        """Where each parameter stands."""
-        return self.vectors
-
     @cached_property
     def weight(self) -> float:
         """The total weight of the rows."""
         return float(sum(stretch.weights.sum() for stretch in self.stretches))
 
-    def counted(self, parameters: Floats) -> ExpectedCounts:
-        """Return the expected counts of the tables, zeros for the parameters of emissions, and the log-likelihood."""
-        found = self.responsibilities(parameters)
-        return ExpectedCounts(self._padded(found.counts), found.log_likelihood, found.impossible)
-
-    def _padded(self, tables: Floats) -> Floats:
-        return np.concatenate([tables, np.zeros(self.layout.size - len(tables))])
-
-    def evaluated(self, parameters: Floats) -> Evaluation:
-        """Return the objective of some parameters and the EM iteration from them, by one pass over the rows."""
-        layout, found = self.layout, self.responsibilities(parameters)
-        tables, emissions = layout.split(parameters)
-        objective = found.log_likelihood + sum(emission.log_prior() for emission in emissions.values())
-        counts = np.where(layout.tables.learned, found.counts + self.prior, 0.0)
-        if self.prior.any():
-            objective += self.log_prior(tables)
-        update = layout.tables.normalised(counts, tables)
-        better = {group: emission.maximised(found.statistics[group]) for group, emission in emissions.items()}
-        totals = self._padded(layout.tables.totals(counts))
-        return Evaluation(parameters, layout.joined(update, better), totals, objective, found.impossible)
-
-    def log_prior(self, parameters: Floats) -> float:
-        """Return what the prior of the tables adds to the log-likelihood."""
-        return super().log_prior(parameters[: self.layout.tables.size])
-
     def responsibilities(self, parameters: Floats) -> Responsibilities:
         """Return what the E-step finds in all rows."""
         tables, emissions = self.layout.split(parameters)
-        parts = list(self._each(tables, emissions))
-        counts = sum(part.counts for part in parts)
-        statistics = {group: sum(part.statistics[group] for part in parts) for group in emissions}
-        impossible = next((part.impossible for part in parts if part.impossible >= 0), -1)
-        total = math.fsum(part.log_likelihood for part in parts)
-        return Responsibilities(counts, statistics, total, impossible)  # type: ignore[arg-type]
+        return Responsibilities.total(self._each(tables, emissions))
 
     def _each(
         self, tables: Floats, emissions: Mapping[tuple[str, ...], Emission]
@@ -201,9 +233,10 @@ class MixedObjective(Objective):
                 for key, shape in layout.tables.shapes.items()
             ]
             statistics = {}
-            for block, name in zip(layout.blocks, stretch.names, strict=True):
+            for place, (block, name) in enumerate(zip(layout.blocks, stretch.names, strict=True)):
                 shown = counted[(name,)]
-                shares = np.ascontiguousarray(shown.reshape(-1, shown.shape[-1]).T)
+                known = len(stretch.line_weights[place])
+                shares = np.ascontiguousarray(shown.reshape(-1, shown.shape[-1])[:, :known].T)
                 for group in block.groups:
                     statistics[group] = emissions[group].statistics(stretch.features[group], shares)
             yield Responsibilities(
@@ -220,7 +253,9 @@ class MixedObjective(Objective):
             log_prob = sum(emissions[group].lines(stretch.features[group]) for group in block.groups)
             peak = np.max(log_prob, axis=1)
             scale += float(stretch.line_weights[place] @ peak)
-            lines[(name,)] = np.maximum(np.exp(log_prob - peak[:, None]), LEAST).T
+            table = np.zeros((log_prob.shape[1], stretch.layout.graph.states[name]))
+            table[:, : len(peak)] = np.maximum(np.exp(log_prob - peak[:, None]), LEAST).T
+            lines[(name,)] = table
         return np.concatenate([(lines[key] if key in lines else own[key]).ravel() for key in stretch.layout.axes]), scale
 
     def log_likelihood(self, parameters: Floats) -> float:

@@ -109,7 +109,9 @@ class Stretch:
             for group in block.groups:
                 features[group] = emissions[group].features(cells[:, start : start + len(group)])
                 start += len(group)
-        made = line_graph(graph, blocks, tuple(counts), copies=False)
+        # Few different sizes, so that few different graphs are kept: no row reads the lines beyond.
+        sizes = tuple(1 << (count - 1).bit_length() for count in counts)
+        made = line_graph(graph, blocks, sizes, copies=False)
         kept = without_numbers(graph, blocks)
         states = [made.graph.states[name] for name in made.graph.observed]
         codes = np.empty((len(rows.codes), len(states)), np.min_scalar_type(max(states)), order="F")
