@@ -4,17 +4,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from eigentree.data.tables.labeled_table import LabeledTable
 from eigentree.data.tables.rows import Rows
 from eigentree.data.tables.weights import positive_weights
 from eigentree.em.estep.expectation import Expectation
 from eigentree.em.estep.unique_rows import DistinctRows, columns_with_missing
 from eigentree.errors import DataError, quoted
+from eigentree.inference.mixed.mixed_network import MixedNetwork
 from eigentree.inference.networks.network import LatentNetwork
 from eigentree.validation import MOST_THREADS, our_arithmetic, whole_number
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import ArrayLike
+
+    from eigentree.arrays import Codes, Floats
 
 __all__ = ["expected_counts"]
 
@@ -26,7 +33,8 @@ def expected_counts(
     """Return how often each cell of each table is expected to have been used, given rows (the E-step).
 
     Hidden variables and missing cells count by their posterior, so that each table adds up to the number of rows.
-    Tables of hidden variables that no observed one depends on are left out: rows say nothing about them.
+    Tables of hidden variables that no observed one depends on are left out: rows say nothing about them. Numbers have
+    no tables, and count as evidence.
 
     Parameters
     ----------
@@ -59,21 +67,42 @@ def expected_counts(
     whole_number("n_jobs", n_jobs, most=MOST_THREADS)
     if not isinstance(network, LatentNetwork):
         raise DataError(f"expected counts are those of a LatentNetwork, not of {quoted(network)}")
-    graph = network.graph
     rows = Rows.of(X, network.columns)
     weights = positive_weights(sample_weight, rows.count)
-    distinct = DistinctRows.of(rows.encode(), rows.columns.states, weights)
+    totals: dict[Any, tuple[tuple[str, ...], Floats]] = {}
+    for first, known, codes in _evidence(network, rows):
+        own = weights[first : first + len(codes)]
+        if not own.any():
+            continue
+        for key, (axes, counts) in _counted(known, codes, own, first, n_jobs).items():
+            if set(axes) <= set(network.graph.names):
+                totals[key] = axes, counts + totals[key][1] if key in totals else counts
+    return {key: LabeledTable(counts, axes, [*map(network.labels, axes)]) for key, (axes, counts) in totals.items()}
+
+
+def _evidence(network: LatentNetwork, rows: Rows) -> Iterator[tuple[int, LatentNetwork, Codes]]:
+    """Yield rows as codes of a discrete network: the number of the first one, the network, and the codes."""
+    if not isinstance(network, MixedNetwork):
+        yield 0, network, rows.encode()
+        return
+    for part, known, codes, _ in network.evidence(rows, len(network.columns.names)):
+        yield part.start, known, codes
+
+
+def _counted(
+    network: LatentNetwork, codes: Codes, weights: Floats, first: int, threads: int
+) -> dict[Any, tuple[tuple[str, ...], Floats]]:
+    """Return the axes and the expected counts of each table; `first` is the number of the first row."""
+    graph = network.graph
+    distinct = DistinctRows.of(np.asfortranarray(codes), network.columns.states, weights)
     expectation = Expectation.of(graph, columns_with_missing(distinct.codes, graph), len(distinct.codes))
     layout = expectation.layout
     coded = expectation.coded(distinct.codes, distinct.weights)
-    counts, _, impossible = expectation(layout.vector(network), coded, n_jobs)
+    counts, _, impossible = expectation(layout.vector(network), coded, threads)
     if impossible >= 0:
         raise DataError(
-            f"row {distinct.first[impossible]} has probability zero under this model, so its hidden variables "
+            f"row {first + distinct.first[impossible]} has probability zero under this model, so its hidden variables "
             f"have no posterior; leave it out, or learn with pseudo_counts"
         )
     tables, axes = layout.tables(counts), layout.axes
-    return {
-        key[0] if graph.directed else key: LabeledTable(tables[key], axes[key], [*map(network.labels, axes[key])])
-        for key in layout.learnable
-    }
+    return {key[0] if graph.directed else key: (axes[key], tables[key]) for key in layout.learnable}

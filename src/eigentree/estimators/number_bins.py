@@ -1,0 +1,159 @@
+"""Numbers of a network as columns of states: bins, for mutual information, and the states of their parents."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from eigentree.inference.mixed.density import ConditionalDensity
+from eigentree.inference.mixed.mixed_network import MixedNetwork
+from eigentree.inference.networks.network import LatentNetwork
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from eigentree.arrays import Floats
+    from eigentree.emissions.base import Emission
+
+__all__ = ["BINS", "NumberLeaf", "binned", "number_leaves", "pairs_of_group", "with_parents"]
+
+BINS = 32
+"""Bins of about equal probability: two normal numbers of correlation 0.9 keep 96 % of their information."""
+
+FINE = 8
+"""Parts of each bin, at whose middles the distribution of another number of the same group is taken."""
+
+REACH, POINTS = 4.0, 33
+"""Points that each state's distribution is first evaluated at: up to so many standard deviations, so many of them."""
+
+PASSES = 5
+"""How often quantiles are interpolated and the distribution evaluated there, which bins need not know to the last digit."""
+
+
+@dataclass(frozen=True, eq=False)
+class NumberLeaf:
+    """A number of a network.
+
+    Attributes
+    ----------
+    name : str
+    group : tuple of str
+        The columns that share its emission, itself included.
+    emission : Emission
+        Its states are the joint states of the parents.
+    shares : array, shape (states of the emission,)
+        Their probabilities.
+    """
+
+    name: str
+    group: tuple[str, ...]
+    emission: Emission
+    shares: Floats
+
+    def density(self, weights: Floats) -> ConditionalDensity:
+        """Return its distribution, given the probabilities of the states."""
+        return ConditionalDensity(self.name, weights, self.emission, np.full(len(self.group), np.nan), self._place)
+
+    def moments(self) -> tuple[Floats, Floats]:
+        """Return mean and variance in each state."""
+        means, variances = self.emission.moments(np.full((1, len(self.group)), np.nan))
+        return means[0, :, self._place], variances[0, :, self._place]
+
+    def below(self, numbers: Floats) -> Floats:
+        """Return P(number <= each of some | state), shape (numbers, states)."""
+        values = np.repeat(numbers[:, None], len(self.group), axis=1)
+        found: Floats = self.emission.cdf(values, np.full_like(values, np.nan))[:, :, self._place]
+        return found
+
+    def bins(self, edges: Floats) -> Floats:
+        """Return P(bin | state), shape (states, edges + 1)."""
+        return _between(self.below(edges)).T
+
+    @property
+    def edges(self) -> Floats:
+        """The numbers between bins of equal probability; one that has more stands there repeatedly."""
+        return self.quantiles[2 * FINE - 1 :: 2 * FINE]
+
+    @cached_property
+    def quantiles(self) -> Floats:
+        """The quantiles that cut bins, and parts of bins, into halves."""
+        means, variances = self.moments()
+        around = means + np.linspace(-REACH, REACH, POINTS)[:, None] * np.sqrt(variances)
+        shares = np.arange(1, 2 * FINE * BINS) / (2 * FINE * BINS)
+        points, below = np.zeros(0), np.zeros(0)
+        found = np.unique(around)
+        for _ in range(PASSES):
+            points, below = np.append(points, found), np.append(below, self.below(found) @ self.shares)
+            order = np.lexsort((below, points))
+            points, below = points[order], below[order]
+            found = np.interp(shares, below, points)
+        return found
+
+    @property
+    def _place(self) -> int:
+        return self.group.index(self.name)
+
+
+def number_leaves(network: LatentNetwork) -> dict[str, NumberLeaf]:
+    """Return the numbers of a network by name; none of a discrete one."""
+    if not isinstance(network, MixedNetwork):
+        return {}
+    found = {}
+    parents = [block.parents for block in network.blocks if block.parents]
+    marginals = dict(zip(parents, network.clique_marginals(parents), strict=True))
+    for block in network.blocks:
+        shares = np.ravel(marginals.get(block.parents, 1.0))
+        for group in block.groups:
+            found |= {name: NumberLeaf(name, group, network.emissions[group], shares) for name in group}
+    return found
+
+
+def binned(network: LatentNetwork, leaves: Mapping[str, NumberLeaf]) -> LatentNetwork:
+    """Return the discrete network in which numbers are `BINS` bins of about equal probability.
+
+    Tables of bins given the parents' states are exact. Numbers of a group are independent given these states here:
+    `pairs_of_group` has their joint tables.
+    """
+    return _with_tables(network, {name: leaf.bins(leaf.edges) for name, leaf in leaves.items()})
+
+
+def with_parents(network: LatentNetwork, leaves: Mapping[str, NumberLeaf]) -> LatentNetwork:
+    """Return the discrete network in which a number shows the joint state of its parents."""
+    return _with_tables(network, {name: np.eye(leaf.emission.states) for name, leaf in leaves.items()})
+
+
+def pairs_of_group(group: Sequence[NumberLeaf]) -> Iterator[tuple[str, str, Floats]]:
+    """Yield each two numbers that share an emission, with their joint table of bins.
+
+    That of the one is cut into fine bins, at whose middles the distribution of the other is exact.
+    """
+    edges = np.stack([leaf.edges for leaf in group], axis=1)
+    for one, leaf in enumerate(group[:-1]):
+        cells = np.full((BINS * FINE, len(group)), np.nan)
+        cells[:, one] = leaf.quantiles[::2]
+        fine = leaf.bins(leaf.quantiles[1::2]) * leaf.shares[:, None]
+        every = np.stack([leaf.emission.cdf(np.repeat(row[None], len(cells), axis=0), cells) for row in edges])
+        for other in range(one + 1, len(group)):
+            parts = np.einsum("sf,bfs->fb", fine, _between(every[:, :, :, other]))
+            yield leaf.name, group[other].name, parts.reshape(BINS, FINE, BINS).sum(axis=1)
+
+
+def _between(below: Floats) -> Floats:
+    """Return the probabilities between edges given those up to each edge, along the first axis."""
+    made: Floats = np.diff(below, axis=0, prepend=0.0, append=1.0).clip(0.0)
+    return made
+
+
+def _with_tables(network: LatentNetwork, tables: Mapping[str, Floats]) -> LatentNetwork:
+    """Return a discrete network in which some leaves have other tables, shape (states of their parents, states)."""
+    if not tables:
+        return network
+    graph = network.graph.with_states({name: table.shape[1] for name, table in tables.items()})
+    shaped = {
+        name: table.reshape(*(graph.states[parent] for parent in graph.parents(name)), -1)
+        for name, table in tables.items()
+    }
+    return LatentNetwork(graph, {**network.tables, **shaped})
