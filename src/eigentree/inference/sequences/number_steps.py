@@ -78,21 +78,25 @@ class ShownSteps:
         states = [columns.states[place] for place in channels]
         symbols = Symbols.of(np.asfortranarray(codes[:, channels]), states) if channels else None
         features = [
-            emission.features(np.ascontiguousarray(values[:, value_places(columns, group)]))
+            emission.features(np.asfortranarray(values[:, value_places(columns, group)]))
             for group, emission in numbers.items()
         ]
         return cls(len(codes), channels, symbols, tuple(features))
 
     def likelihoods(self, tables: Sequence[Floats], emissions: Sequence[Emission]) -> tuple[Floats, Floats]:
-        """Return the likelihood of each step in each state over the highest of its numbers, and the log of that."""
+        """Return the likelihood of each step in each state over a high one of the step, and the log of that."""
         logs = emissions[0].lines(self.features[0])
         for emission, features in zip(emissions[1:], self.features[1:], strict=True):
             logs = logs + emission.lines(features)
-        highest = logs.max(axis=1)
-        # What is impossible in all states has no highest likelihood, and stays impossible.
-        highest[np.isneginf(highest)] = 0.0
-        lines = np.subtract(logs, highest[:, None], order="C")
-        if lines.min(initial=0.0) < LEAST:
+        least, most = logs.min(initial=np.inf), logs.max(initial=-np.inf)
+        if most - least <= -LEAST:
+            # As near to each other as the states of a step may be: the highest of all serves every step.
+            highest, lines = np.full(self.count, most), np.subtract(logs, most, order="C")
+        else:
+            highest = logs.max(axis=1)
+            # What is impossible in all states has no highest likelihood, and stays impossible.
+            highest[np.isneginf(highest)] = 0.0
+            lines = np.subtract(logs, highest[:, None], order="C")
             np.maximum(lines, LEAST, out=lines, where=lines > -np.inf)
         np.exp(lines, out=lines)
         if self.symbols is not None:
