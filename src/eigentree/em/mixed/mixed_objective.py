@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from functools import cached_property, reduce
+from operator import add
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from eigentree.em.estep.unique_rows import margins
 from eigentree.em.mixed.mixed_rows import STRETCH, MixedRows, Stretch
 from eigentree.em.optimize.objective import Evaluation, ExpectedCounts, Objective, SimplexVector
-from eigentree.em.parameters import ParameterLayout
 from eigentree.inference.mixed.mixed_network import MixedNetwork
 from eigentree.inference.mixed.number_leaves import LEAST
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from eigentree.arrays import Booleans, Floats, Integers
+    from eigentree.em.parameters import ParameterLayout
     from eigentree.emissions.base import Emission
     from eigentree.graphs.graph import LatentGraph
     from eigentree.inference.mixed.number_leaves import Block
@@ -72,7 +73,7 @@ class MixedLayout(SimplexVector):
         return self.tables.free_count + sum(emission.n_parameters for emission in self.emissions.values())
 
     @property
-    def learned_count(self) -> int:  # type: ignore[override]
+    def learned_count(self) -> int:
         """The number of parameters that are learned."""
         return self.tables.learned_count + self.size - self.tables.size
 
@@ -96,7 +97,8 @@ class MixedLayout(SimplexVector):
         graph = self.graph
         if coded := {group[0]: len(each.table.T) for group, each in emissions.items() if hasattr(each, "table")}:
             graph = graph.with_states(coded)
-        return MixedNetwork(graph, named, emissions)
+        every: dict[Any, Emission] = dict(emissions)
+        return MixedNetwork(graph, named, every)
 
     def vector(self, network: MixedNetwork) -> Floats:
         """Return the parameters of a network on the same graph, with emissions of the same groups and families."""
@@ -113,9 +115,9 @@ class Responsibilities(NamedTuple):
 
     @classmethod
     def total(cls, parts: Iterable[Responsibilities]) -> Responsibilities:
-        """Return what the E-step finds in parts of the rows together; of rows that are impossible the first is named.
+        """Return what the E-step finds in parts of the rows together, added up in their order.
 
-        Sums are in the order of the parts.
+        Of rows that are impossible the first is named.
         """
         every: Responsibilities | None = None
         each: list[float] = []
@@ -155,7 +157,7 @@ class NumberObjective(Objective):
         return self.vectors
 
     def counted(self, parameters: Floats) -> ExpectedCounts:
-        """Return the expected counts of the tables, zeros for the parameters of emissions, and the log-likelihood."""
+        """Return the expected counts of tables, zeros for the parameters of emissions, and the log-likelihood."""
         found = self.responsibilities(parameters)
         return ExpectedCounts(self._padded(found.counts), found.log_likelihood, found.impossible)
 
@@ -182,7 +184,7 @@ class NumberObjective(Objective):
 
 @dataclass(frozen=True, eq=False)
 class MixedObjective(NumberObjective):
-    """The objective of rows with numbers in memory: log-likelihood, log prior of tables, and that of each emission."""
+    """The objective of rows with numbers in memory: log-likelihood, log prior of tables and of each emission."""
 
     vectors: MixedLayout
     stretches: Sequence[Stretch]
@@ -200,15 +202,14 @@ class MixedObjective(NumberObjective):
         pseudo_counts: float,
         threads: int = 1,
     ) -> MixedObjective:
-        """Return the objective of rows, given the names of their number columns and the columns with missing cells."""
+        """Return the objective of rows, given the names of their number columns and those with missing cells."""
         graph = layout.graph
-        parts = [
-            MixedRows(*(each[start : start + STRETCH] for each in rows)) for start in range(0, len(rows.codes), STRETCH)
-        ]
+        parts = [rows.part(start, start + STRETCH) for start in range(0, len(rows.codes), STRETCH)]
         stretches = [Stretch.of(graph, layout.blocks, layout.emissions, names, missing, part) for part in parts]
         states = {name: graph.states[name] for name in graph.observed}
         prior = layout.tables.prior(margins(rows.codes, rows.weights, states), pseudo_counts)
-        return cls(layout, stretches, [part.first for part in parts], prior, threads)
+        numbers = [part.first[own.first] for part, own in zip(parts, stretches, strict=True)]
+        return cls(layout, stretches, numbers, prior, threads)
 
     @cached_property
     def weight(self) -> float:
@@ -220,9 +221,7 @@ class MixedObjective(NumberObjective):
         tables, emissions = self.layout.split(parameters)
         return Responsibilities.total(self._each(tables, emissions))
 
-    def _each(
-        self, tables: Floats, emissions: Mapping[tuple[str, ...], Emission]
-    ) -> Iterator[Responsibilities]:
+    def _each(self, tables: Floats, emissions: Mapping[tuple[str, ...], Emission]) -> Iterator[Responsibilities]:
         layout = self.layout
         for stretch, numbers in zip(self.stretches, self.numbers, strict=True):
             vector, scale = self._vector(stretch, tables, emissions)
@@ -250,13 +249,14 @@ class MixedObjective(NumberObjective):
         own, scale = self.layout.tables.tables(tables), 0.0
         lines: dict[tuple[str, ...], Floats] = {}
         for place, (block, name) in enumerate(zip(self.layout.blocks, stretch.names, strict=True)):
-            log_prob = sum(emissions[group].lines(stretch.features[group]) for group in block.groups)
+            log_prob = reduce(add, (emissions[group].lines(stretch.features[group]) for group in block.groups))
             peak = np.max(log_prob, axis=1)
             scale += float(stretch.line_weights[place] @ peak)
             table = np.zeros((log_prob.shape[1], stretch.layout.graph.states[name]))
             table[:, : len(peak)] = np.maximum(np.exp(log_prob - peak[:, None]), LEAST).T
             lines[(name,)] = table
-        return np.concatenate([(lines[key] if key in lines else own[key]).ravel() for key in stretch.layout.axes]), scale
+        every = {**own, **lines}
+        return np.concatenate([every[key].ravel() for key in stretch.layout.axes]), scale
 
     def log_likelihood(self, parameters: Floats) -> float:
         """Return the log-likelihood of the rows; -inf if one is impossible."""

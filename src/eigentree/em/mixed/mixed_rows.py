@@ -9,13 +9,13 @@ import numpy as np
 
 from eigentree.em.estep.expectation import CodedRows, Expectation
 from eigentree.em.estep.unique_rows import DistinctRows, sample_weights
-from eigentree.em.parameters import ParameterLayout
 from eigentree.inference.mixed.number_leaves import line_graph, lines_of_block, without_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from eigentree.arrays import Codes, Floats, Integers
+    from eigentree.em.parameters import ParameterLayout
     from eigentree.emissions.base import Emission
     from eigentree.graphs.graph import LatentGraph
     from eigentree.inference.mixed.number_leaves import Block
@@ -47,6 +47,11 @@ class MixedRows(NamedTuple):
         kept = np.flatnonzero(weights > 0)
         return MixedRows(np.asfortranarray(self.codes[kept]), self.values[kept], weights[kept], self.first[kept])
 
+    def part(self, start: int, stop: int) -> MixedRows:
+        """Return consecutive rows."""
+        own = slice(start, stop)
+        return MixedRows(self.codes[own], self.values[own], self.weights[own], self.first[own])
+
     def sampled(self, size: int, random: np.random.Generator) -> tuple[MixedRows, float]:
         """Return about so many rows, with their share of the weight, and how many rows were drawn."""
         weights, drawn = sample_weights(self.weights, size, random)
@@ -77,6 +82,8 @@ class Stretch:
     features : mapping of tuple of str to what an emission makes of the lines' cells
     names : tuple of str
         The columns of the lines.
+    first : array
+        Of each row that differs, the number of the first that is like it.
     """
 
     expectation: Expectation
@@ -86,6 +93,7 @@ class Stretch:
     line_weights: tuple[Floats, ...]
     features: Mapping[tuple[str, ...], Any]
     names: tuple[str, ...]
+    first: Integers
 
     @classmethod
     def of(
@@ -121,14 +129,16 @@ class Stretch:
             codes[:, made.graph.column(name)] = place
         distinct = DistinctRows.of(codes, states, rows.weights)
         expectation = Expectation.of(made.graph, missing & set(kept), len(distinct.codes))
+        totals = [np.bincount(place, rows.weights, count) for place, count in zip(places, counts, strict=True)]
         return cls(
             expectation,
             expectation.coded(distinct.codes, distinct.weights, often=True),
             rows.weights,
             tuple(places),
-            tuple(np.bincount(place, rows.weights, count) for place, count in zip(places, counts, strict=True)),
+            tuple(np.asarray(total, np.float64) for total in totals),
             features,
             made.lines,
+            distinct.first,
         )
 
     @property
