@@ -5,7 +5,7 @@ The rule where an estimator has densities for numbers (``numeric="emissions"``):
 1. Text, categories and truth values are categorical; categories that are declared in an order keep it (ordinal).
 2. Codes 0 … k-1 without a gap, and numbers of which at most 12 differ, each in 5 rows on average, are categorical.
 3. Other whole numbers, none negative and 0 or 1 among them, are a count; -1 marks a missing cell there.
-4. Dates, times and durations are dates, numbers of days; in a file of text, where each cell is an ISO date.
+4. Dates, durations, and text of which each cell is a date as 2024-02-29, are dates, numbers of days.
 5. All other numbers are continuous; whole numbers that name the rows are an error, since they tell nothing.
 
 Without densities (``"error"``, ``"quantiles"``) numbers are labels, an error where they look continuous, or bins.
@@ -21,7 +21,7 @@ import numpy as np
 from eigentree.data.tables.cells import check_states, plain_label
 from eigentree.data.tables.column_summary import MOST_DIFFERENT, ValueCounts
 from eigentree.data.tables.labels import FEW_ROWS_EACH, MANY_NUMBERS, Bins, Labels, looks_continuous
-from eigentree.data.tables.numbers import NUMBER_KINDS, Numbers, Span, iso_dates
+from eigentree.data.tables.numbers import NUMBER_KINDS, Numbers, Span
 from eigentree.data.tables.state_rules import is_frequency
 from eigentree.errors import DataError, quoted
 from eigentree.messages import notice
@@ -109,27 +109,23 @@ def graph_numbers(seen: ColumnSummary, name: str, kind: ColumnKind | None = None
         When they are none, or not of that kind.
     """
     span = seen.span()
-    found = None if seen.beyond else (seen.dates() if seen.dates() is not None else seen.together())
-    if found is None and span is None:
-        raise _without_cells(name) if seen.is_empty else _no_numbers(name, kind, seen.beyond)
-    if isinstance(found, ValueCounts):
-        _check_finite(found, name)
-    elif isinstance(found, np.ndarray):
-        pass
-    elif found is not None:
-        texts = [label for label in found if isinstance(label, str | bool)]
-        dates = iso_dates([str(text) for text in texts]) if kind == "date" and len(texts) == len(found) else None
-        if texts and dates is None:
-            raise _no_numbers(name, kind, quoted(texts[0]))
-        span = Span.of(np.array(found, np.float64) if dates is None else dates)
-    assert span is not None
+    if span is None:
+        # Declared categories may be numbers.
+        found = None if seen.beyond or seen.is_empty else seen.together()
+        if found is None:
+            raise _no_numbers(name, kind, seen.beyond) if seen.beyond else _without_cells(name)
+        others = [label for label in found if isinstance(label, str | bool)] if isinstance(found, tuple) else []
+        if others or not isinstance(found, tuple):
+            raise _no_numbers(name, kind, quoted(others[0]) if others else "dates beside other cells")
+        span = Span.of(np.array(found, np.float64))
     if not np.isfinite((span.least, span.most)).all():
-        raise DataError(f"column {name!r} holds infinite numbers; mark missing cells as NaN")
+        infinite = span.least if np.isinf(span.least) else span.most
+        raise DataError(f"column {name!r} holds {infinite}; mark missing cells as NaN")
     if bool(span.unit) != (kind == "date") and kind is not None:
         raise _no_numbers(name, kind, "dates" if span.unit else "numbers")
     if kind == "count" and not (span.whole and (span.least >= 0 or (span.least == -1 and np.isfinite(span.above)))):
         raise _no_numbers(name, kind, f"numbers such as {span.least!r}" if span.least < 0 else "fractions")
-    return Numbers.of(span, None if kind is None else kind)  # type: ignore[arg-type]
+    return Numbers.of(span, kind)  # type: ignore[arg-type]
 
 
 def _no_numbers(name: str, kind: str | None, held: str) -> DataError:

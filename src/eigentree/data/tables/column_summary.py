@@ -139,7 +139,7 @@ class ColumnSummary:
 
     def span(self) -> Span | None:
         """Return what the cells span, where all are numbers, or all dates; else, and where there are none, None."""
-        if self.beyond or self.labels:
+        if self.beyond:
             return self.spanned
         if (dates := self.dates()) is not None:
             return Span.of(dates)
@@ -150,8 +150,11 @@ class ColumnSummary:
         return reduce(_spans, map(Span.of, known.values()))
 
     def dates(self) -> NDArray[Any] | None:
-        """Return the different cells where all are dates, or durations, or text of a file that says dates."""
+        """Return the different cells where all are dates, or durations, or text that is dates in ISO form."""
         known = {letter: part.values for letter, part in self.values.items() if len(part.values)}
+        if self.labels and not known and not self.declared:
+            texts = [label for label in self.labels if isinstance(label, str)]
+            return iso_dates(texts) if len(texts) == len(self.labels) else None
         if len(known) != 1 or self.labels:
             return None
         ((letter, values),) = known.items()

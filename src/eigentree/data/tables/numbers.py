@@ -231,7 +231,8 @@ class Numbers:
         """Return what cells can be, for a message."""
         if not self.unit:
             return f"{'counts' if self.kind == 'count' else 'numbers'}, as from {self.least:.6g} to {self.most:.6g}"
-        least, most = self.restored(np.array([self.least, self.most]))
+        ends = self.restored(np.array([self.least, self.most]))
+        least, most = ends.astype(f"{self._letter}8[{'D' if self.whole else 's'}]")
         return f"{'dates' if self._letter == 'M' else 'durations'}, as from {least} to {most}"
 
 
@@ -257,12 +258,9 @@ def iso_dates(texts: Sequence[str]) -> NDArray[Any] | None:
 def _days(cells: NDArray[Any]) -> Floats:
     """Return dates and durations as days, NaN for a missing one."""
     name, size = np.datetime_data(cells.dtype)
-    per_day = GRAINS[name]
-    ticks = cells.astype(np.int64) * size
-    # The rest by itself, so that no digit of it is lost.
-    days = ticks // per_day + (ticks % per_day) / per_day
+    days = cells.astype(np.int64) * size / GRAINS[name]
     days[np.isnat(cells)] = np.nan
-    return np.asarray(days, np.float64)
+    return days
 
 
 def _grain(cells: NDArray[Any]) -> int:

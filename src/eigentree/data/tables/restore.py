@@ -244,7 +244,7 @@ def _filled_pandas(column: Any, missing: Booleans, values: NDArray[Any]) -> Any:
         dates = type(column)(values)
         zone = getattr(column.dtype, "tz", None)
         new = (dates if zone is None else dates.dt.tz_localize("UTC").dt.tz_convert(zone)).tolist()
-    elif isinstance(column.dtype, np.dtype) and column.dtype.kind == "f":
+    elif isinstance(column.dtype, np.dtype) and column.dtype.kind == "f" and values.dtype.kind in "iuf":
         new = values.astype(column.dtype)
     try:
         filled[missing] = new
