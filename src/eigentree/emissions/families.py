@@ -7,7 +7,15 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from eigentree.emissions.full import FullGaussian, TiedGaussian
+from eigentree.emissions.gamma import Gamma
 from eigentree.emissions.gaussian import Diagonal, Gaussian
+from eigentree.emissions.lognormal import LogNormal
+from eigentree.emissions.negative_binomial import NegativeBinomial
+from eigentree.emissions.normal_scores import NormalScores
+from eigentree.emissions.ordinal import Ordinal
+from eigentree.emissions.poisson import Poisson
+from eigentree.emissions.semiparametric import SemiParametric
+from eigentree.emissions.student import StudentT
 from eigentree.errors import ParameterError, quoted, what_there_is
 
 if TYPE_CHECKING:
@@ -23,6 +31,14 @@ FAMILIES: dict[str, type[Emission]] = {
         Diagonal,
         FullGaussian,
         TiedGaussian,
+        NormalScores,
+        StudentT,
+        LogNormal,
+        Gamma,
+        SemiParametric,
+        Poisson,
+        NegativeBinomial,
+        Ordinal,
     )
 }
 """Families by name; whoever writes one adds it here."""

@@ -1,0 +1,125 @@
+"""`NegativeBinomial`: a negative binomial distribution of a column of counts in each state."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+from numpy.polynomial import chebyshev
+from scipy.special import betainc, gammaln
+
+from eigentree.emissions.base import PARAMETER
+from eigentree.emissions.column import ColumnEmission, need_counts
+
+if TYPE_CHECKING:
+    from eigentree.arrays import Floats, Integers
+
+__all__ = ["NegativeBinomial"]
+
+NODES = chebyshev.chebpts1(20)
+"""Logarithms of the factors by which an M-step changes a size, at which the likelihood is evaluated. Its
+singularities are at a distance of pi, so that interpolation between 20 nodes is exact to rounding."""
+
+STEPS = np.linspace(-1.0, 1.0, 257)
+"""Steps among which the best is found before Newton's method makes it exact."""
+
+SMALLEST_SIZE, LARGEST_SIZE = 1e-3, 1e5
+"""With the largest, variance exceeds the Poisson's by a share of mean / 100,000, with the smallest by 1,000 times
+the mean; beyond them the likelihood is flat."""
+
+
+@dataclass(frozen=True, eq=False)
+class NegativeBinomial(ColumnEmission):
+    """A negative binomial distribution of a column of counts in each state: variance = mean + mean^2 / size.
+
+    Parameters
+    ----------
+    mean, size : array, shape (states,)
+    prior_rows : float
+        How many rows that show `prior_mean` each state is thought to have shown before; 0 is maximum likelihood.
+    prior_mean : float
+        The mean of all rows.
+    """
+
+    family: ClassVar[str] = "negative_binomial"
+
+    mean: Floats = field(metadata=PARAMETER)
+    size: Floats = field(metadata=PARAMETER)
+    prior_rows: float
+    prior_mean: float
+
+    @classmethod
+    def started(cls, cells: Floats, weights: Floats, states: int, *, prior_rows: float = 1.0) -> Self:
+        """Return the emission in which every state has mean and variance of all rows."""
+        values, weight = cls.known(cells, weights)
+        mean = float(np.average(values, weights=weight)) if len(values) else 1.0
+        excess = float(np.average((values - mean) ** 2, weights=weight)) - mean if len(values) else 0.0
+        mean = mean or 1.0 / (1.0 + weight.sum())  # Rows of zeros exclude no other count.
+        size = np.clip(mean**2 / excess if excess > 0 else LARGEST_SIZE, SMALLEST_SIZE, LARGEST_SIZE)
+        return cls(np.full(states, mean), np.full(states, size), prior_rows, mean)
+
+    @classmethod
+    def checked(cls, values: Floats) -> Floats:
+        """Return known values if all are counts."""
+        need_counts(values, cls.family)
+        return values
+
+    def log_density(self, basis: Any) -> Floats:
+        """Return the log probability of each count in each state."""
+        made = gammaln(basis + self.size) - gammaln(self.size) - gammaln(basis + 1.0)
+        return np.asarray(
+            made - self.size * np.log1p(self.mean / self.size) - basis * np.log1p(self.size / self.mean)
+        )
+
+    def sums(self, basis: Any, counts: Floats) -> Floats:
+        """Return weight, sum, and log rising factorials at the nodes around the size, shape (states, 2 + nodes)."""
+        sizes = self.size[:, None] * np.exp(NODES)
+        rising = [own @ (gammaln(basis + each) - gammaln(each)) for own, each in zip(counts.T, sizes, strict=True)]
+        head = np.stack([counts.sum(axis=0), counts.T @ basis[:, 0]], axis=1)
+        return np.concatenate([head, np.array(rising)], axis=1)
+
+    def maximised(self, statistics: Floats) -> Self:
+        """Return mean and size of highest likelihood, the size within a factor of e of the present one."""
+        mean, size = self.mean.copy(), self.size.copy()
+        for state, (weight, total, *rising) in enumerate(statistics):
+            if weight > 0:
+                rows = weight + self.prior_rows
+                shown = total + self.prior_rows * self.prior_mean
+                mean[state] = max(shown / rows, np.finfo(np.float64).tiny)
+                sizes = self.size[state] * np.exp(NODES)
+                prior = self.prior_rows * (gammaln(self.prior_mean + sizes) - gammaln(sizes))
+                size[state] *= np.exp(_best_step(np.array(rising) + prior, sizes, mean[state], rows))
+        return replace(self, mean=mean, size=np.clip(size, SMALLEST_SIZE, LARGEST_SIZE))
+
+    def log_prior(self) -> float:
+        """Return the log probability of the prior's rows but for a constant."""
+        return self.prior_rows * float(self.log_density(np.array([[self.prior_mean]])).sum())
+
+    def state_moments(self) -> tuple[Floats, Floats]:
+        """Return mean and variance of each state."""
+        return self.mean, self.mean + self.mean**2 / self.size
+
+    def state_cdf(self, values: Floats) -> Floats:
+        """Return P(cell <= value | state)."""
+        chance = self.size / (self.size + self.mean)
+        return np.where(values < 0, 0.0, betainc(self.size, np.floor(np.maximum(values, 0.0)) + 1.0, chance))
+
+    def drawn(self, states: Integers, random: np.random.Generator) -> Floats:
+        """Return a count sampled for each given state."""
+        own = self.size[states]
+        return random.negative_binomial(own, own / (own + self.mean[states])).astype(np.float64)
+
+
+def _best_step(rising: Floats, sizes: Floats, mean: float, rows: float) -> float:
+    """Return the change of log size of highest likelihood, given what it is at the nodes."""
+    heights = rising - rows * (sizes * np.log1p(mean / sizes) + mean * np.log1p(sizes / mean))
+    fitted = chebyshev.chebfit(NODES, heights - heights.max(), len(NODES) - 1)
+    slope, bend = chebyshev.chebder(fitted), chebyshev.chebder(fitted, 2)
+    best = float(STEPS[np.argmax(chebyshev.chebval(STEPS, fitted))])
+    for _ in range(3):  # From a distance of 1/256, the third is exact.
+        curvature = chebyshev.chebval(best, bend)
+        if curvature < 0:
+            moved = best - chebyshev.chebval(best, slope) / curvature
+            best = float(np.clip(moved, best - 1 / 128, best + 1 / 128))
+    return min(max(best, -1.0), 1.0)
