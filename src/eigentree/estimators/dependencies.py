@@ -82,7 +82,7 @@ class Dependencies:
 def dependencies(model: LatentNetwork | LatentMixin) -> Dependencies:
     """Return the mutual information of the columns of a model, and of its hidden variables, exact under the model.
 
-    That of numbers is the mutual information of 32 bins of equal probability, a little less than that of the numbers.
+    That of numbers is the mutual information of 32 bins of about equal probability, which is a little less.
 
     Parameters
     ----------

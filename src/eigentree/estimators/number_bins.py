@@ -1,4 +1,4 @@
-"""Numbers of a network as columns of states: bins, for mutual information, and the states of their parents."""
+"""Numbers of a network as bins, for mutual information, and their distribution in hidden states."""
 
 from __future__ import annotations
 
@@ -8,17 +8,20 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from eigentree.data.tables.numbers import Numbers
 from eigentree.inference.mixed.density import ConditionalDensity
 from eigentree.inference.mixed.mixed_network import MixedNetwork
 from eigentree.inference.networks.network import LatentNetwork
+from eigentree.markup.html import number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from eigentree.arrays import Floats
+    from eigentree.data.tables.labels import Meaning
     from eigentree.emissions.base import Emission
 
-__all__ = ["BINS", "NumberLeaf", "binned", "number_leaves", "pairs_of_group", "with_parents"]
+__all__ = ["BINS", "NumberLeaf", "NumberProfile", "binned", "number_leaves", "pairs_of_group", "with_parents"]
 
 BINS = 32
 """Bins of about equal probability: two normal numbers of correlation 0.9 keep 96 % of their information."""
@@ -27,10 +30,13 @@ FINE = 8
 """Parts of each bin, at whose middles the distribution of another number of the same group is taken."""
 
 REACH, POINTS = 4.0, 33
-"""Points that each state's distribution is first evaluated at: up to so many standard deviations, so many of them."""
+"""Each state's distribution is first evaluated up to so many standard deviations from its mean, at so many points."""
+
+DIGITS = 4
+"""Digits of a mean that are shown; of a standard deviation one less."""
 
 PASSES = 5
-"""How often quantiles are interpolated and the distribution evaluated there, which bins need not know to the last digit."""
+"""How often quantiles are interpolated and the distribution is evaluated there: bins need not be exactly equal."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,6 +101,60 @@ class NumberLeaf:
     @property
     def _place(self) -> int:
         return self.group.index(self.name)
+
+
+@dataclass(frozen=True, eq=False)
+class NumberProfile:
+    """The distribution of a number in each state of a hidden variable, and among all rows.
+
+    Attributes
+    ----------
+    leaf : NumberLeaf
+    weights : array, shape (states of the hidden variable, states of the number's parents)
+        P(parents | hidden variable); NaN for a state that has no share.
+    meaning : Numbers or None
+        What is known of the column.
+    """
+
+    leaf: NumberLeaf
+    weights: Floats
+    meaning: Meaning | None
+
+    def density(self, place: int) -> ConditionalDensity:
+        """Return its distribution in a state, by its place."""
+        return self.leaf.density(self.weights[place])
+
+    @property
+    def overall(self) -> ConditionalDensity:
+        """Its distribution among all rows."""
+        return self.leaf.density(self.leaf.shares)
+
+    @property
+    def bins(self) -> Floats:
+        """P(bin | state), shape (states, bins)."""
+        return self.weights @ self.leaf.bins(self.leaf.edges)
+
+    @cached_property
+    def moments(self) -> Floats:
+        """Mean and standard deviation in each state, shape (states, 2)."""
+        means, variances = self.leaf.moments()
+        mean = self.weights @ means
+        variance = (self.weights * (variances + (means - mean[:, None]) ** 2)).sum(axis=1)
+        return np.stack([mean, np.sqrt(variance)], axis=1)
+
+    def shown(self, value: float) -> str:
+        """Return one of its numbers as text; a date as such."""
+        if value == value and isinstance(self.meaning, Numbers) and self.meaning.unit.startswith("datetime"):
+            return str(np.datetime64(self.meaning.restored(np.array([value]))[0], "D"))
+        return number(value, DIGITS) + (" days" if self._in_days else "")
+
+    def shown_spread(self, value: float) -> str:
+        """Return a difference of its numbers as text; of dates in days."""
+        return number(value, DIGITS - 1) + (" days" if self._in_days else "")
+
+    @property
+    def _in_days(self) -> bool:
+        return isinstance(self.meaning, Numbers) and bool(self.meaning.unit)
 
 
 def number_leaves(network: LatentNetwork) -> dict[str, NumberLeaf]:

@@ -1,4 +1,4 @@
-"""Profiles of hidden states: P(label | state) of every column, and what sets each state apart."""
+"""Profiles of hidden states: P(label | state) of columns, moments of numbers, and what sets each state apart."""
 
 from __future__ import annotations
 
@@ -14,20 +14,23 @@ from eigentree.data.tables.labeled_table import LabeledTable
 from eigentree.errors import DataError, GraphError, ParameterError, did_you_mean, quoted
 from eigentree.estimators.dependencies import column_nats, network_of
 from eigentree.estimators.mixins.sequence_mixin import HiddenSequenceMixin, SequenceMixin, sequence_and_time
+from eigentree.estimators.number_bins import NumberLeaf, NumberProfile, number_leaves, with_parents
 from eigentree.graphs.structure_learning import mixed_tree
 from eigentree.inference.networks.pair_tables import PairTables
 from eigentree.validation import different_names, our_arithmetic, whole_number
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 
     from numpy.typing import ArrayLike
 
-    from eigentree.arrays import Floats, Integers
+    from eigentree.arrays import Floats
+    from eigentree.data.tables.labels import Meaning
     from eigentree.estimators.mixins.latent_mixin import LatentMixin
+    from eigentree.inference.mixed.density import ConditionalDensity
     from eigentree.inference.networks.network import LatentNetwork
 
-__all__ = ["Distinction", "Profile", "Profiles", "profiles"]
+__all__ = ["Distinction", "Profile", "Profiles", "Shift", "profiles"]
 
 USUAL_LENGTH = 100
 """Steps of a sequence over which shares are taken, unless the user says how many."""
@@ -49,9 +52,22 @@ class Distinction(NamedTuple):
     others: float
 
 
+class Shift(NamedTuple):
+    """What a number says about a state: mean and standard deviation here, and the mean elsewhere.
+
+    `distance` is by how many standard deviations of the column among all rows the mean here is higher.
+    """
+
+    column: str
+    mean: float
+    std: float
+    others: float
+    distance: float
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Profile:
-    """The profile of one hidden variable: P(label | state) of every column.
+    """The profile of one hidden variable: P(label | state) of every column, mean and spread of numbers.
 
     Attributes
     ----------
@@ -71,6 +87,8 @@ class Profile:
         What shares are shares of: rows or steps of the data, or those that the model implies.
     note : str
         What to know before states are taken for classes; empty where there is nothing.
+    numbers : mapping of str to NumberProfile
+        The distribution of each number in each state.
     """
 
     name: str
@@ -82,10 +100,13 @@ class Profile:
     transitions: LabeledTable | None = None
     basis: str = "rows under the model"
     note: str = ""
+    numbers: Mapping[str, NumberProfile] = field(default_factory=dict)
     _tables: Mapping[str, LabeledTable] = field(default_factory=dict)
 
     def table(self, column: str) -> LabeledTable:
         """Return P(column | state), a row for each state; NaN for a state that has no share.
+
+        Of a number it has mean and standard deviation in each state.
 
         Raises
         ------
@@ -96,29 +117,63 @@ class Profile:
             raise GraphError(f"there is no column {quoted(column)}{did_you_mean(column, self._tables)}")
         return self._tables[column]
 
-    def distinctive(self, place: int, most: int = MOST_SHOWN) -> list[Distinction]:
+    def density(self, column: str, place: int) -> ConditionalDensity:
+        """Return the distribution of a number in a state, by its place.
+
+        Raises
+        ------
+        GraphError
+            When there is no such number.
+        """
+        if not isinstance(column, str) or column not in self.numbers:
+            raise GraphError(f"there is no number {quoted(column)}{did_you_mean(column, self.numbers)}")
+        return self.numbers[column].density(place)
+
+    def distinctive(self, place: int, most: int = MOST_SHOWN) -> list[Distinction | Shift]:
         """Return what sets a state, by its place, apart from the others: columns that differ most, a label each.
 
         Columns are ranked by the Jensen-Shannon divergence of their distribution in the state from that in all
-        other states together; of each the label is named that adds most to it among those more probable in the
-        state. Neither depends on the order of columns, labels or states.
+        other states together, numbers in bins; of each the label is named that adds most to it among those more
+        probable in the state, of a number the mean. Neither depends on the order of columns, labels or states.
         """
         others = np.where(np.arange(len(self.states)) == place, 0.0, self.shares.array)
         found = []
         for name in self.columns if self.shares[place] > 0 else ():
-            table = self.table(name)
-            here, rest = table.array[place], others @ np.nan_to_num(table.array)
+            table = self.numbers[name].bins if name in self.numbers else self.table(name).array
+            here, rest = table[place], others @ np.nan_to_num(table)
             rest = rest / rest.sum() if rest.sum() > 0 else here
             mean = np.maximum((here + rest) / 2, 1e-300)
             parts = (_nats(here, mean) + _nats(rest, mean)) / 2
-            # Rounding must not decide between what is the same.
-            *_, best = min(
-                (-round(parts[at], 9), -round(here[at], 9), str(table.states[1][at]), at)
-                for at in np.flatnonzero(here >= rest - 1e-12).tolist()
-            )
-            one = Distinction(name, table.states[1][best], float(here[best]), float(rest[best]))
+            one = self._shift(name, place) if name in self.numbers else self._label(name, here, rest, parts)
             found.append((-round(parts.sum(), 9), one))
         return [each for _, each in sorted(found, key=lambda one: (one[0], one[1].column))[:most]]
+
+    def _label(self, name: str, here: Floats, rest: Floats, parts: Floats) -> Distinction:
+        """Return the label of a column that adds most to the divergence."""
+        labels = self.table(name).states[1]
+        # Rounding must not decide between what is the same.
+        *_, best = min(
+            (-round(parts[at], 9), -round(here[at], 9), str(labels[at]), at)
+            for at in np.flatnonzero(here >= rest - 1e-12).tolist()
+        )
+        return Distinction(name, labels[best], float(here[best]), float(rest[best]))
+
+    def _shift(self, name: str, place: int) -> Shift:
+        """Return how a number differs in a state."""
+        own = self.numbers[name]
+        mean, std = own.moments[place].tolist()
+        weights = np.where(np.arange(len(self.states)) == place, 0.0, self.shares.array)
+        total = weights.sum()
+        others = float(weights @ np.nan_to_num(own.moments[:, 0]) / total) if total > 0 else mean
+        return Shift(name, mean, std, others, (mean - others) / own.overall.std)
+
+    def _worded(self, one: Distinction | Shift, several: bool) -> str:
+        """Return what sets a state apart as text, beside all others where there are several states."""
+        if isinstance(one, Distinction):
+            return f"{one.column}={one.label} {one.here:.2f}" + f" (others {one.others:.2f})" * several
+        own = self.numbers[one.column]
+        beside = f" (others {own.shown(one.others)}, {one.distance:+.1f} sd)" * several
+        return f"{one.column} {own.shown(one.mean)} ± {own.shown_spread(one.std)}" + beside
 
     def __repr__(self) -> str:
         lines = [f"{self.name}: {len(self.states)} states" + f" ({self.note})" * bool(self.note)]
@@ -126,10 +181,7 @@ class Profile:
             lines[0] += f", with shares of {self.basis}"
         several = int((self.shares.array > 0).sum()) > 1
         for place in np.argsort(-self.shares.array, kind="stable")[:MOST_SHOWN_STATES].tolist():
-            shown = [
-                f"{one.column}={one.label} {one.here:.2f}" + f" (others {one.others:.2f})" * several
-                for one in self.distinctive(place)
-            ]
+            shown = [self._worded(one, several) for one in self.distinctive(place)]
             lines.append(
                 f"  {_shown(self.states[place])} ({self.shares[place]:.1%}): {', '.join(shown) or 'never'}"
             )
@@ -173,7 +225,9 @@ def profiles(
 ) -> Profiles:
     """Return the profiles of hidden variables: P(label | state) of every column, the most informative first.
 
-    All is exact under the model. Printed, each state is described by what sets it apart from the others.
+    All is exact under the model. Of numbers there are mean and standard deviation in each state, and a density.
+    Printed, each state is described by what sets it apart from the others, a number by its mean ± one standard
+    deviation and by how many standard deviations of the column that is away from the mean of the others.
 
     Parameters
     ----------
@@ -252,66 +306,108 @@ def _of_network(network: LatentNetwork, hidden: Iterable[str] | None, fits: int)
         note = f"a mixture of {network.graph.states[which]} trees, each with states of its own"
     beside = () if which is None else (which,)
     names = _hidden_names(hidden, (*beside, *tree.hidden))
-    pairs = PairTables(network, which)
+    leaves = number_leaves(network)
+    shown = with_parents(network, leaves)
+    pairs = PairTables(shown, which)
+    about = _Columns.of(network, tree.observed, leaves)
     found = {
-        name: _of_variable(network, tree.observed, (name, *beside), table, note)
+        name: _of_variable(shown, about, network.labels, (name, *beside), table, note)
         for name, table in pairs.tables(set(names) - {which})
     }
     if which in names:
         # Any other variable stands beside it in a table with all columns.
         ((_, table),) = pairs.tables(tree.names[:1])
-        found[which] = _of_variable(network, tree.observed, (which,), table.sum(axis=1), note)
+        found[which] = _of_variable(shown, about, network.labels, (which,), table.sum(axis=1), note)
     return [found[name] for name in names]
 
 
+class _Columns(NamedTuple):
+    """What is known of columns: labels of categories, and of each number its emission and what it means."""
+
+    labels: Mapping[str, Sequence[Hashable]]
+    leaves: Mapping[str, NumberLeaf]
+    meanings: Mapping[str, Meaning | None]
+
+    @classmethod
+    def of(cls, network: Any, columns: Sequence[str], leaves: Mapping[str, NumberLeaf]) -> _Columns:
+        """Return the columns of a network, or of a chain."""
+        known = network.columns
+        return cls(
+            {name: () if name in leaves else known.labels(name) for name in columns},
+            leaves,
+            dict(zip(known.names, known.meanings, strict=True)),
+        )
+
+    def parts(self, tables: Floats) -> list[Floats]:
+        """Return the table of each column, given all below each other; a number has the states of its parents."""
+        ends = np.cumsum(
+            [
+                self.leaves[name].emission.states if name in self.leaves else len(own)
+                for name, own in self.labels.items()
+            ]
+        )
+        return np.split(tables, ends[:-1])
+
+    def nats(self, parts: Sequence[Floats]) -> list[float]:
+        """Return the mutual information of each column and a variable, given tables of shape (…, states, trees)."""
+        found = []
+        for name, part in zip(self.labels, parts, strict=True):
+            if name in self.leaves:
+                leaf = self.leaves[name]
+                part = np.tensordot(leaf.bins(leaf.edges).T, part, 1)
+            found += column_nats(part, np.zeros(1, np.int64))
+        return found
+
+
 def _of_variable(
-    network: LatentNetwork, columns: Sequence[str], names: tuple[str, ...], tables: Floats, note: str
+    network: LatentNetwork,
+    about: _Columns,
+    state_labels: Callable[[str], Sequence[Hashable]],
+    names: tuple[str, ...],
+    tables: Floats,
+    note: str,
 ) -> Profile:
     """Return the profile of a variable, beside the one that says which tree where there is one.
 
     `tables` has shape (states of all columns, states…): joint tables, zero for independent columns.
     """
     (shares,) = network.clique_marginals([names])
-    labels = {column: network.labels(column) for column in columns}
-    starts = _starts(labels)
-    tables = tables.copy()
-    for column, part in zip(columns, np.split(tables, starts[1:]), strict=True):
+    parts = about.parts(tables.copy())
+    for column, part in zip(about.labels, parts, strict=True):
         if not part.any():
             (own,) = network.clique_marginals([(column,)])
             part[...] = np.multiply.outer(own, shares)
-    nats = column_nats(tables if len(names) > 1 else tables[:, :, None], starts)
-    states = tuple(network.labels(names[0]))
+    nats = about.nats(parts if len(names) > 1 else [part[:, :, None] for part in parts])
+    states = tuple(state_labels(names[0]))
     if len(names) > 1:
         # Trees first, so that the states of one tree stand together.
-        states = tuple(product(network.labels(names[1]), states))
-        tables, shares = tables.swapaxes(1, 2).reshape(len(tables), -1), shares.T.ravel()
-    return _profile(names[0], states, shares, labels, tables, nats, note=note)
-
-
-def _starts(labels: Mapping[str, Sequence[Hashable]]) -> Integers:
-    """Return the first row of each column, where the states of all columns are rows below each other."""
-    return np.cumsum([0, *map(len, labels.values())])[:-1]
+        states = tuple(product(state_labels(names[1]), states))
+        parts, shares = [part.swapaxes(1, 2).reshape(len(part), -1) for part in parts], shares.T.ravel()
+    return _profile(names[0], states, shares, about, parts, nats, note=note)
 
 
 def _profile(
     name: str,
     states: tuple[Hashable, ...],
     shares: Floats,
-    labels: Mapping[str, Sequence[Hashable]],
-    tables: Floats,
+    about: _Columns,
+    parts: Sequence[Floats],
     nats: Sequence[float],
     **more: Any,
 ) -> Profile:
-    """Return a profile, given joint tables of shape (states of all columns, states)."""
-    given = np.divide(tables, shares, out=np.full_like(tables, np.nan), where=shares > 0)
-    by_column = {
+    """Return a profile, given the joint table of each column, shape (states of the column, states)."""
+    tables, numbers = {}, {}
+    for (column, labels), part in zip(about.labels.items(), parts, strict=True):
+        given = np.divide(part, shares, out=np.full_like(part, np.nan), where=shares > 0)
         # Divided again, so that distributions are normalised up to rounding.
-        column: LabeledTable(
-            (part / part.sum(axis=0)).T, [name, column if column != name else "cell"], [states, own]
-        )
-        for (column, own), part in zip(labels.items(), np.split(given, _starts(labels)[1:]), strict=True)
-    }
-    ranked = sorted(zip(nats, labels, strict=True), key=lambda pair: -pair[0])
+        given = (given / given.sum(axis=0)).T
+        axes = [name, column if column != name else "cell"]
+        if column in about.leaves:
+            numbers[column] = NumberProfile(about.leaves[column], given, about.meanings.get(column))
+            tables[column] = LabeledTable(numbers[column].moments, [name, "moment"], [states, ("mean", "std")])
+        else:
+            tables[column] = LabeledTable(given, axes, [states, labels])
+    ranked = sorted(zip(nats, about.labels, strict=True), key=lambda pair: -pair[0])
     return Profile(
         name,
         states,
@@ -319,7 +415,8 @@ def _profile(
         tuple(column for _, column in ranked),
         tuple(each for each, _ in ranked),
         **more,
-        _tables=by_column,
+        numbers=numbers,
+        _tables=tables,
     )
 
 
@@ -327,17 +424,26 @@ def _of_chains(
     model: HiddenSequenceMixin, shares: Floats, basis: str, hidden: Iterable[str] | None
 ) -> list[Profile]:
     known, chain = model.tables_, model.model_
-    labels = {name: chain.columns.labels(name) for name in chain.columns.names}
+    columns = chain.columns.names
+    leaves = {
+        columns[place]: NumberLeaf(columns[place], tuple(columns[own] for own in group), emission, shares)
+        for group, emission in chain.numbers.items()
+        for place in group
+    }
+    about = _Columns.of(chain, columns, leaves)
     several = len(chain.sizes) > 1
     names = tuple(f"chain {place}" for place in range(len(chain.sizes))) if several else ("state",)
-    joint = np.concatenate([shares * table.T for table in chain.emissions])
+    # A number shows the joint state of all chains.
+    shown = zip(columns, chain.emissions, strict=True)
+    joint = [np.diag(shares) if name in leaves else shares * table.T for name, table in shown]
     found = []
     for name in _hidden_names(hidden, names):
         place = names.index(name)
-        table, own = chain.of_each(joint)[place], chain.of_each(shares[None])[place][0]
-        nats = column_nats(table[:, :, None], _starts(labels))
+        parts = [chain.of_each(part)[place] for part in joint]
+        own = chain.of_each(shares[None])[place][0]
+        nats = about.nats([part[:, :, None] for part in parts])
         more = {what: known[what][name] if several else known[what] for what in ("start", "transitions")}
-        found.append(_profile(name, tuple(range(len(own))), own, labels, table, nats, basis=basis, **more))
+        found.append(_profile(name, tuple(range(len(own))), own, about, parts, nats, basis=basis, **more))
     return found
 
 

@@ -33,8 +33,8 @@ def expected_counts(
     """Return how often each cell of each table is expected to have been used, given rows (the E-step).
 
     Hidden variables and missing cells count by their posterior, so that each table adds up to the number of rows.
-    Tables of hidden variables that no observed one depends on are left out: rows say nothing about them. Numbers have
-    no tables, and count as evidence.
+    Tables of hidden variables that no observed one depends on are left out: rows say nothing about them. Numbers
+    have no tables, and count as evidence.
 
     Parameters
     ----------
@@ -101,8 +101,8 @@ def _counted(
     counts, _, impossible = expectation(layout.vector(network), coded, threads)
     if impossible >= 0:
         raise DataError(
-            f"row {first + distinct.first[impossible]} has probability zero under this model, so its hidden variables "
-            f"have no posterior; leave it out, or learn with pseudo_counts"
+            f"row {first + distinct.first[impossible]} has probability zero under this model, so its hidden "
+            f"variables have no posterior; leave it out, or learn with pseudo_counts"
         )
     tables, axes = layout.tables(counts), layout.axes
     return {key[0] if graph.directed else key: (axes[key], tables[key]) for key in layout.learnable}
