@@ -225,6 +225,8 @@ def test_columns_can_be_told_one_by_one() -> None:
     columns = Columns.learned(declared, told)
     assert (columns.meanings[0].least, columns.meanings[0].most) == (1, 3)
     np.testing.assert_array_equal(Rows.of(declared, columns).values()[:, 0], declared["x"].astype(float))
+    dates = pd.DataFrame({"x": EXAMPLES["days"][0]})
+    assert Columns.learned(dates, told) == Columns.learned(dates, NUMBERS)
 
 
 IMPOSSIBLE = [
@@ -233,7 +235,7 @@ IMPOSSIBLE = [
     ([-4, 1], "count", "column 'x' is no count: it holds numbers such as -4"),
     (["a", 1], "continuous", "column 'x' is not continuous: it holds 'a'; give numbers"),
     ([True, False], "continuous", "column 'x' is not continuous: it holds False"),
-    (pd.to_datetime(["2020-01-01", "2020-01-02"]), "continuous", "column 'x' is not continuous: it holds dates"),
+    (pd.to_datetime(["2020-01-01", "2020-01-02"]), "count", "column 'x' is no count: it holds dates"),
     (
         [1, 2],
         "date",
@@ -265,7 +267,7 @@ def test_mistakes_in_kinds_are_named() -> None:
     with pytest.raises(et.ParameterError, match="kinds is a mapping, such as"):
         ReadOptions(kinds=["age"])  # type: ignore[arg-type]
     with pytest.raises(
-        et.ParameterError, match=r"kinds\['age'\] is 'count', but numeric='error' reads no columns of numbers"
+        et.ParameterError, match=r"column 'age' is to be count, but numeric='error' reads no columns of numbers"
     ):
         ReadOptions(kinds={"age": "count"})
     with pytest.raises(et.DataError, match="name 'agee', which is no column; did you mean 'age'"):

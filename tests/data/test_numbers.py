@@ -171,6 +171,14 @@ def test_files_are_read_and_written_alike(tmp_path: Path, kind: str) -> None:
     assert_array_equal(Rows.of(arrow, again).values(), Rows.of(rows, found).values())
 
 
+def test_filled_cells_of_files_keep_their_kinds(tmp_path: Path) -> None:
+    (tmp_path / "rows.jsonl").write_text('{"a": 31, "b": 0.5}\n{"a": null, "b": 1.5}\n{"a": 57, "b": null}\n')
+    rows = read_table(tmp_path / "rows.jsonl")
+    columns = Columns.learned(rows, ReadOptions(numeric="emissions", kinds={"a": "continuous", "b": "continuous"}))
+    filled = filled_rows(rows, Rows.of(rows, columns), columns, np.array([[0, 0], [40.2, 0], [0, 2.5]]))
+    assert json.dumps(filled.tolist()) == "[[31, 0.5], [40, 1.5], [57, 2.5]]"
+
+
 def test_filled_text_stays_text(tmp_path: Path) -> None:
     (tmp_path / "rows.csv").write_text("when,how\n2024-02-29,1.5\n,2.25\n2024-03-01,\n")
     rows = read_table(tmp_path / "rows.csv")
@@ -356,6 +364,8 @@ def test_evidence_of_numbers_is_checked() -> None:
         columns.given_values({**given, "joined": "2020-03-01", "seen": np.datetime64("2020-03-01T06")}) == expected
     )
     assert columns.evidence(given).tolist() == [[0, 1, 1, 1, 0, 0, 0, 2]]
+    with pytest.raises(et.DataError, match="given is a mapping"):
+        columns.given_values([("age", 3)])  # type: ignore[arg-type]
     for name, value in (
         ("age", "30"),
         ("age", np.nan),

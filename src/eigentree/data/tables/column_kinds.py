@@ -86,8 +86,8 @@ def learned_meaning(
         if _name_rows(known):
             raise DataError(
                 f"column {name!r} holds {len(known.values)} different whole numbers in as many rows, such as "
-                f"{known.values[0].item()!r}, as an identifier does; drop the column, or, of a measurement, say "
-                f"what it is, as with kinds={{{name!r}: 'continuous'}}"
+                f"{known.values[0].item()!r}, as an identifier does; drop the column, or, of a measurement, give "
+                f"its density as emissions={{{name!r}: 'gaussian'}}"
             )
         return Numbers.of(Span.of(found.values))
     if kind is None and numeric != "emissions" and looks_continuous(known.values, int(known.counts.sum())):
@@ -121,6 +121,8 @@ def graph_numbers(seen: ColumnSummary, name: str, kind: ColumnKind | None = None
     if not np.isfinite((span.least, span.most)).all():
         infinite = span.least if np.isinf(span.least) else span.most
         raise DataError(f"column {name!r} holds {infinite}; mark missing cells as NaN")
+    if span.unit and kind == "continuous":
+        kind = "date"
     if bool(span.unit) != (kind == "date") and kind is not None:
         raise _no_numbers(name, kind, "dates" if span.unit else "numbers")
     if kind == "count" and not (span.whole and (span.least >= 0 or (span.least == -1 and np.isfinite(span.above)))):

@@ -271,11 +271,7 @@ class Columns:
 
     def given_codes(self, given: Mapping[str, Any]) -> dict[str, int]:
         """Return the code of each value that is given by name; errors as for `evidence`."""
-        if not isinstance(given, Mapping):
-            raise DataError(
-                f"given is a mapping of names to states, such as {{{self.names[0]!r}: 0}}, not {quoted(given)}"
-            )
-        return {name: self._code(name, value) for name, value in given.items()}
+        return {name: self._code(name, value) for name, value in self._checked(given).items()}
 
     def given_values(self, given: Mapping[str, Any]) -> dict[str, float]:
         """Return the numbers that are given by name, dates as days, without what is given of other columns.
@@ -285,9 +281,16 @@ class Columns:
         DataError
             When what is given of a column of numbers is none.
         """
-        own = {name: self.meanings[self.position(name)] for name in given}
+        own = {name: self.meanings[self.position(name)] for name in self._checked(given)}
         self.given_codes({name: given[name] for name, meaning in own.items() if isinstance(meaning, Numbers)})
         return {name: meaning.number(given[name]) for name, meaning in own.items() if isinstance(meaning, Numbers)}
+
+    def _checked(self, given: Any) -> Mapping[str, Any]:
+        if not isinstance(given, Mapping):
+            raise DataError(
+                f"given is a mapping of names to states, such as {{{self.names[0]!r}: 0}}, not {quoted(given)}"
+            )
+        return given
 
     def _code(self, name: str, value: Any) -> int:
         place = self.position(name)
@@ -340,9 +343,9 @@ def _given(name: str, labels: Labels | None, kind: ColumnKind | None) -> Labels 
 
 
 def _are_numbers(seen: ColumnSummary) -> bool:
-    """Return whether the cells of a column are numbers or dates, and more than one."""
+    """Return whether the cells of a column are numbers or dates, and more than one; -1 may mark a missing cell."""
     span = seen.span()
-    return span is not None and span.least < span.most
+    return span is not None and span.least < span.most and (span.least != -1 or span.above < span.most)
 
 
 LABELS = Record(

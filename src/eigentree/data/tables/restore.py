@@ -55,7 +55,8 @@ def filled_rows(
     if table.container == TEXT and _are_letters(cells):
         words = ["".join(letters) for letters in zip(*cells, strict=True)]
         return np.array(words) if isinstance(X, np.ndarray) else words
-    return _as_one_array(cells)
+    # Rows of a file have no one type: whole numbers stay such beside others.
+    return _as_one_array([object_array(column.tolist()) for column in cells] if isinstance(X, FileTable) else cells)
 
 
 def sampled_rows(

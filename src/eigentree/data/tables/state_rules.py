@@ -91,8 +91,9 @@ class ReadOptions:
                 one_of(f"kinds[{name!r}]", kind, COLUMN_KINDS)
                 if kind in NUMBER_KINDS and self.numeric != "emissions":
                     raise ParameterError(
-                        f"kinds[{name!r}] is {kind!r}, but numeric={self.numeric!r} reads no columns of numbers; "
-                        f"use an estimator that does, such as EMJunctionTree, or 'categorical'"
+                        f"column {name!r} is to be {kind}, but numeric={self.numeric!r} reads no columns of "
+                        f"numbers; give numeric='emissions' to an estimator that has densities, or call the "
+                        f"column 'categorical'"
                     )
 
     @classmethod
