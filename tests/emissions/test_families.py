@@ -1,8 +1,9 @@
-"""Laws of all families: densities are normalised, EM never falls, statistics add up, missing cells are integrated out."""
+"""Laws of all families: densities are normalised, EM never falls, statistics add up."""
 
 from __future__ import annotations
 
 import pickle
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -91,9 +92,7 @@ def integrals(emission: Emission, of: Any, upto: float = np.inf) -> np.ndarray:
         ]
         ends = sorted({min(each, upto) for each in ends})
         tolerance = 1e-6 if emission.family in SMOOTH else 1e-11
-        parts = [
-            quad(density, *pair, epsabs=tolerance, epsrel=tolerance, limit=100)[0] for pair in zip(ends, ends[1:])
-        ]
+        parts = [quad(density, *pair, epsabs=tolerance, epsrel=tolerance, limit=100)[0] for pair in pairwise(ends)]
         made.append(sum(parts))
     return np.array(made)
 
@@ -153,7 +152,7 @@ def test_the_m_step_raises_expected_log_likelihood(family: str) -> None:
     assert height(emission) >= height(before) - 1e-9 * abs(height(before))
     random = np.random.default_rng(1)
     for name in emission.parameters:
-        if family == "ordinal" and name == "thresholds" or family == "tied" and name == "covariance":
+        if (family, name) in (("ordinal", "thresholds"), ("tied", "covariance")):
             continue  # These are the same in all states.
         for _ in range(5):
             near = {each: np.array(array) for each, array in emission.parameters.items()}
@@ -213,7 +212,7 @@ def test_a_state_without_weight_keeps_its_parameters(family: str) -> None:
         assert made.states == STATES
         return
     for name, array in emission.parameters.items():
-        if not (family == "tied" and name == "covariance"):
+        if (family, name) != ("tied", "covariance"):
             assert made.parameters[name][1] == pytest.approx(array[1], rel=1e-12)
             assert made.parameters[name][0] != pytest.approx(array[0], rel=1e-12)
     nothing = emission.fitted(cells, np.zeros_like(counts))
@@ -287,7 +286,7 @@ def test_known_cells_stay(family: str) -> None:
 @every_family
 @pytest.mark.parametrize("value", [0.0, 1.0, 3e6])
 def test_constant_columns(family: str, value: float) -> None:
-    if value == 0 and family in POSITIVE or value == 3e6 and family == "ordinal":
+    if (value == 0 and family in POSITIVE) or (value == 3e6 and family == "ordinal"):
         return
     cells = np.full((30, 2 if family in GROUPS else 1), value)
     cells[3] = np.nan
@@ -314,7 +313,7 @@ def test_cells_that_a_family_cannot_show(family: str) -> None:
     cells, weights, _ = example(family)
     bad = cells.copy()
     bad[4] = -1.0
-    with pytest.raises(DataError, match=f"'{family}'.*-1.0; choose"):
+    with pytest.raises(DataError, match=rf"'{family}'.*-1\.0; choose"):
         make(family, bad, weights, STATES)
     with pytest.raises(DataError, match="choose a family"):
         learned(family).log_prob(bad)
@@ -330,7 +329,7 @@ def test_specs() -> None:
     assert make({"family": "full", "prior_rows": 3.0}, cells, weights, 2).settings["prior_rows"] == 3.0
     with pytest.raises(ParameterError, match="did you mean 'gaussian'"):
         make("gausian", cells[:, :1], weights, 2)
-    with pytest.raises(ParameterError, match="of one column, but was given a group of 2.*'full'"):
+    with pytest.raises(ParameterError, match=r"of one column, but was given a group of 2.*'full'"):
         make("gamma", cells, weights, 2)
     with pytest.raises(ParameterError, match="did you mean 'prior_rows'"):
         make({"family": "gaussian", "prior_row": 1}, cells[:, :1], weights, 2)

@@ -70,8 +70,9 @@ def test_em_is_that_of_scikit_learn(family: str, steps: int) -> None:
     )
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_parameters_are_counted_as_scikit_learn_does() -> None:
-    cells, posteriors = mixed_rows()
+    cells, _ = mixed_rows()
     for family, kind in SKLEARN.items():
         own = cells[:, :1] if family == "gaussian" else cells
         emission = make(family, own, np.ones(len(own)), 3)

@@ -41,6 +41,9 @@ TAIL_DF = 5.0
 TAIL_WIDTH = 2.0
 """Standard deviations of all rows that are one of the tail's: wide beside the rows, as few cells as they show."""
 
+FARTHEST = 1e50
+"""Widths of the tail from its middle at which its density is still a number above 0; all further cells have it."""
+
 FAR = np.geomspace(1e-13, 0.4, 120)
 """Probabilities of the tail at which the inverse of normal scores is tabled beyond the grid."""
 
@@ -77,28 +80,35 @@ class Marginal:
     def _points(self) -> Floats:
         return np.linspace(self.start, self.stop, len(self.density))
 
+    def _places(self, values: Floats) -> tuple[Floats, Floats]:
+        """Return values in units, and on the grid's scale."""
+        scaled = self._clipped(values) / self.unit
+        return scaled, _transformed(scaled, self.power)
+
+    def _clipped(self, values: Floats) -> Floats:
+        return np.clip(values, self.middle - FARTHEST * self.width, self.middle + FARTHEST * self.width)
+
     def log_density(self, values: Floats) -> Floats:
         """Return the log density of each value."""
-        scaled = values / self.unit
-        places = _transformed(scaled, self.power)
+        scaled, places = self._places(values)
         grid = np.interp(places, self._points, self.density, left=0.0, right=0.0)
         inside = (places >= self.start) & (places <= self.stop)
         slope = np.exp(np.where(inside, _log_slope(scaled, self.power), 0.0)) / self.unit
         return np.asarray(np.log((1.0 - self.tail) * grid * slope + self.tail * self._tail_density(values)))
 
     def _tail_density(self, values: Floats) -> Floats:
-        return np.asarray(_tail_density((values - self.middle) / self.width) / self.width)
+        return np.asarray(_tail_density((self._clipped(values) - self.middle) / self.width) / self.width)
 
     def cdf(self, values: Floats) -> Floats:
         """Return P(cell <= value)."""
-        places = _transformed(values / self.unit, self.power)
-        tail = stdtr(TAIL_DF, (values - self.middle) / self.width)
+        _, places = self._places(values)
+        tail = stdtr(TAIL_DF, (self._clipped(values) - self.middle) / self.width)
         return np.asarray((1.0 - self.tail) * self._mass(places - self.start, self.density) + self.tail * tail)
 
     def survival(self, values: Floats) -> Floats:
         """Return P(cell > value), exact in the upper tail."""
-        places = _transformed(values / self.unit, self.power)
-        tail = stdtr(TAIL_DF, (self.middle - values) / self.width)
+        _, places = self._places(values)
+        tail = stdtr(TAIL_DF, (self.middle - self._clipped(values)) / self.width)
         return np.asarray((1.0 - self.tail) * self._mass(self.stop - places, self.density[::-1]) + self.tail * tail)
 
     def _mass(self, reach: Floats, density: Floats) -> Floats:
