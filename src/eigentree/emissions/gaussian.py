@@ -13,7 +13,7 @@ from eigentree.emissions.base import PARAMETER, Emission
 from eigentree.emissions.column import mean_and_variance
 
 if TYPE_CHECKING:
-    from eigentree.arrays import Floats, Integers
+    from eigentree.arrays import Booleans, Floats, Integers
 
 __all__ = ["Diagonal", "Gaussian"]
 
@@ -188,7 +188,7 @@ class Diagonal(Emission):
 def _normal_lines(cells: Floats, mean: Floats, variance: Floats) -> Floats:
     """Return the log density of the known cells of each row in each state, columns independent."""
     missing = np.isnan(cells)
-    some = missing.any(axis=0)
+    some: Booleans = np.asarray(missing.any(axis=0))
     scale, constant = np.sqrt(0.5 / variance), -0.5 * np.log(2.0 * math.pi * variance)
     made = np.empty((len(cells), len(mean)))
     # Column by column: sums over a short axis would take most of the time.

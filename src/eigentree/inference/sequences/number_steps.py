@@ -45,6 +45,12 @@ LEAST = -500.0
 transitions forbid the best one. Messages of 2^-200 are the smallest that are not scaled, and times this they are
 normal numbers."""
 
+PART_STEPS = 2**13
+"""Steps that are worked on together: their likelihoods in a few states stay in the processor's cache."""
+
+MOST_PARTS = 2**12
+"""So many parts are enough for all threads, and their sums are small beside their steps."""
+
 
 def value_places(columns: Columns, group: Sequence[int]) -> list[int]:
     """Return where the channels of a group stand among the number channels."""
@@ -193,7 +199,9 @@ class NumberPass:
 
     @cached_property
     def _parts(self) -> list[_Part]:
-        return [self._part(numbers) for numbers in parts_of(self.starts, self.weights, None)]
+        return [
+            self._part(numbers) for numbers in parts_of(self.starts, self.weights, None, PART_STEPS, MOST_PARTS)
+        ]
 
     def _part(self, numbers: Integers) -> _Part:
         lengths = np.diff(self.starts)[numbers]

@@ -171,14 +171,19 @@ def merged_repeats(symbols: NDArray[Any], starts: Integers, weights: Floats) -> 
     return order, merged
 
 
-def parts_of(starts: Integers, weights: Floats, order: Integers | None) -> list[Integers]:
-    """Return sequences in parts, the longest first: they depend on the sequences only, so that sums do."""
+def parts_of(
+    starts: Integers, weights: Floats, order: Integers | None, steps: int = PART_STEPS, most: int = MOST_PARTS
+) -> list[Integers]:
+    """Return sequences in parts, the longest first: they depend on the sequences only, so that sums do.
+
+    A part has about so many steps, and there are so many parts at most.
+    """
     lengths = np.diff(starts)
     counted = (lengths > 0) & (weights > 0)
     used = np.flatnonzero(counted) if order is None else order[counted[order]]
     numbers = used[np.argsort(-lengths[used], kind="stable")]
     groups = np.arange(len(numbers)) // LANES
-    parts = min(MOST_PARTS, int(lengths[used].sum()) // PART_STEPS + 1)
+    parts = min(most, int(lengths[used].sum()) // steps + 1)
     # Groups take turns, so that each part has long and short ones.
     return [numbers[groups % parts == part] for part in range(parts)]
 
