@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import pickle
 from collections.abc import Callable, Sequence
+from datetime import date, datetime
 from functools import reduce
 from itertools import pairwise
 from operator import add
@@ -39,6 +40,9 @@ KINDS: dict[str, st.SearchStrategy[Any]] = {
     "many whole": st.integers(0, 500),
     "large": st.sampled_from([BIG, BIG + 1, 0]),
     "any": st.sampled_from(["a", 1, -1, 2.5, True, None, math.nan, BIG]),
+    "days": st.dates(date(1990, 1, 1), date(2030, 1, 1)),
+    "times": st.datetimes(datetime(1990, 1, 1), datetime(2030, 1, 1)),
+    "days in text": st.dates(date(1990, 1, 1), date(2030, 1, 1)).map(str),
     "numbers and truths": st.sampled_from([True, 2, 0.0, None]),
 }
 
@@ -85,7 +89,7 @@ def object_array(cells: dict[str, list[Any]]) -> Any:
     cells=columns_of_cells(),
     cuts=st.lists(st.integers(0, 40), max_size=4),
     made=st.sampled_from([pandas_frame, pandas_categories, object_array]),
-    numeric=st.sampled_from(["error", "quantiles"]),
+    numeric=st.sampled_from(["error", "quantiles", "emissions"]),
     weighted=st.booleans(),
 )
 def test_schemas_of_parts_add_up_to_what_is_learned_of_all(
@@ -124,7 +128,7 @@ def test_schemas_of_arrow_batches_are_those_of_the_table(
         # As files have it: each batch has a dictionary of its own.
         batches = [pa.table({"c": batch["c"].cast(held.type).dictionary_encode()}) for batch in batches]
         table = pa.concat_tables(batches)
-    for numeric in ("error", "quantiles"):
+    for numeric in ("error", "quantiles", "emissions"):
         assert learned(reduce(add, map(Schema.of, batches)), numeric) == learned(table, numeric)
 
 
