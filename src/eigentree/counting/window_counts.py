@@ -17,6 +17,8 @@ from eigentree.core.counting.window_cutting import cut_windows, hash_pieces
 from eigentree.counting.additive import Additive
 from eigentree.counting.count_layout import CountLayout
 from eigentree.counting.counts import Counts
+from eigentree.counting.hat_counts import count_hats
+from eigentree.counting.hats import level_codes
 from eigentree.counting.holdout_sample import SAMPLE_ROWS, RowSample
 from eigentree.data.tables.columns import Columns
 from eigentree.errors import DataError
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from eigentree.arrays import Booleans, Codes, Integers
+    from eigentree.counting.hats import HatScale
     from eigentree.data.sequences.sequence_codes import Sequences
     from eigentree.planning.window_plan import ChannelBlocks, Group, WindowPlan
 
@@ -51,6 +54,13 @@ CONTEXT = 16
 
 MOST_WINDOWS, MOST_STEPS = 16_384, 2**20
 """Windows that are cut at a time, and steps that are read at a time, but for those of one sequence."""
+
+
+OTHER_LEVELS = (
+    "of numbers add up only when their numbers were cut into the same levels; count parts with partial_fit, which "
+    "keeps the levels of the first"
+)
+"""What is said of statistics of numbers that were cut into others."""
 
 
 class SequencePieces(NamedTuple):
@@ -116,6 +126,8 @@ class SequenceStatistics(Additive):
         Of each channel, over all steps.
     sample : RowSample
         Pieces of sequences, one row each.
+    scales : tuple of HatScale or None
+        The levels of each channel of numbers, None for other channels; () where there is no channel of numbers.
     """
 
     columns: Columns
@@ -124,9 +136,12 @@ class SequenceStatistics(Additive):
     firsts: Counts
     cells: Counts
     sample: RowSample
+    scales: tuple[HatScale | None, ...] = ()
 
     @classmethod
-    def empty(cls, plan: WindowPlan, columns: Columns) -> SequenceStatistics:
+    def empty(
+        cls, plan: WindowPlan, columns: Columns, scales: tuple[HatScale | None, ...] = ()
+    ) -> SequenceStatistics:
         """Return the statistics of a plan when no sequences were seen."""
         return cls(
             columns,
@@ -135,6 +150,7 @@ class SequenceStatistics(Additive):
             _counts(plan, plan.first_cells, plan.bonds[0].inside),
             _counts(plan, _own_cells(plan), [(cell,) for cell in _own_cells(plan)]),
             RowSample.empty(sample_width(plan)),
+            scales,
         )
 
     @property
@@ -155,7 +171,8 @@ class SequenceStatistics(Additive):
         found = self
         for first, last in batches_of_steps(sequences.starts, most_steps):
             begin, end = int(sequences.starts[first]), int(sequences.starts[last])
-            codes = self.plan.blocks.encoded(sequences.codes[begin:end])
+            codes = level_codes(sequences.codes[begin:end], sequences.values[begin:end], self.scales)
+            codes = self.plan.blocks.encoded(codes)
             pieces = SequencePieces.whole(codes, sequences.starts[first : last + 1] - begin)
             own = None if weights is None else weights[first:last]
             counted = found.count(pieces, own)
@@ -165,12 +182,19 @@ class SequenceStatistics(Additive):
     def count(self, pieces: SequencePieces, weights: NDArray[Any] | None) -> SequenceStatistics:
         """Return the statistics with the windows of pieces counted; the sample stays as it is."""
         plan, blocks = self.plan, self.plan.blocks
+
+        def add(counts: Counts, cells: Sequence[Cell], reach: int, own: Integers | None = None) -> Counts:
+            windows = pieces.windows(cells, blocks, reach, weights, own)
+            if not any(plan.hats):
+                return counts.count(windows)
+            return count_hats(counts, windows, [plan.hats[cell.channel] > 0 for cell in cells])
+
         first = np.stack([np.zeros(len(pieces.begins), np.int64), pieces.begins.astype(np.int64)], axis=1)
         return replace(
             self,
-            windows=self.windows.count(pieces.windows(plan.cells, blocks, plan.reach, weights)),
-            firsts=self.firsts.count(pieces.windows(plan.first_cells, blocks, 0, weights, first)),
-            cells=self.cells.count(pieces.windows(_own_cells(plan), blocks, 0, weights)),
+            windows=add(self.windows, plan.cells, plan.reach),
+            firsts=add(self.firsts, plan.first_cells, 0, first),
+            cells=add(self.cells, _own_cells(plan), 0),
         )
 
     def pieces(self, rows: Codes) -> SequencePieces:
@@ -186,10 +210,13 @@ class SequenceStatistics(Additive):
 
     def without(self, pieces: SequencePieces, weights: NDArray[Any]) -> SequenceStatistics:
         """Return the statistics without the windows of some pieces."""
-        return self - SequenceStatistics.empty(self.plan, self.columns).count(pieces, weights)
+        return self - SequenceStatistics.empty(self.plan, self.columns, self.scales).count(pieces, weights)
 
     def _combined(self, other: SequenceStatistics, sign: int) -> SequenceStatistics:
         check_plan(other, self.plan, self.columns)
+        same = zip(self.scales, other.scales, strict=True)
+        if not all(here is there or (here is not None and here.same_as(there)) for here, there in same):
+            raise DataError(f"statistics {OTHER_LEVELS}")
         combine = operator.add if sign > 0 else operator.sub
         parts = ("windows", "firsts", "cells", "sample")
         return replace(self, **{name: combine(getattr(self, name), getattr(other, name)) for name in parts})
@@ -198,11 +225,14 @@ class SequenceStatistics(Additive):
 def check_plan(statistics: SequenceStatistics, plan: WindowPlan, columns: Columns) -> None:
     """Raise `DataError` unless statistics are of these channels and were counted by this plan."""
     if statistics.columns != columns:
+        if statistics.columns.names == columns.names and columns.number_places:
+            raise DataError(f"statistics {OTHER_LEVELS}")
         raise DataError(
             f"statistics add up only when their channels have the same names and labels, not {statistics.columns} "
             f"and {columns}; give all labels as categories="
         )
-    if (statistics.plan.blocks, statistics.plan.bonds) != (plan.blocks, plan.bonds):
+    theirs = statistics.plan
+    if (theirs.blocks, theirs.bonds, theirs.hats) != (plan.blocks, plan.bonds, plan.hats):
         raise DataError(
             "these statistics are of other windows; count for the same hidden_states, order, channels and max_rank"
         )

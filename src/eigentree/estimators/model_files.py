@@ -476,7 +476,7 @@ RECORDS = {
             ),
             "model": within(
                 sequence_model_content,
-                lambda reader, content, known: read_sequence_model(reader, content, known["statistics_"].plan),
+                lambda reader, content, known: read_sequence_model(reader, content, known["statistics_"]),
             ),
             "tried": Field(lambda writer, name, report: VALUE.write(writer, name, dict(report.tried)), _tried),
         },

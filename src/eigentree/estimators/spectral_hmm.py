@@ -6,20 +6,34 @@ import math
 from dataclasses import KW_ONLY, field
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self
 
+import numpy as np
+
+from eigentree.counting.hats import HATS, LEVELS, MOST_HATS, HatScale
 from eigentree.counting.window_counts import SequenceStatistics, check_plan
 from eigentree.data.sequences.sequence_codes import Sequences, per_step
 from eigentree.data.sequences.steps import SequenceForm
+from eigentree.data.tables.labeled_table import LabeledTable
 from eigentree.data.tables.state_rules import ReadOptions, check_rules
-from eigentree.data.tables.weights import check_total, checked_weights, warn_of_few
-from eigentree.errors import DataError, GraphError, quoted
+from eigentree.data.tables.weights import check_total, checked_weights, positive_weights, warn_of_few
+from eigentree.em.mixed.emission_choice import checked_emissions, column_kinds, families_of_columns
+from eigentree.errors import DataError, GraphError, ParameterError, quoted
 from eigentree.estimators.mixins.constructor_parameters import estimator_class, learns
 from eigentree.estimators.mixins.sequence_mixin import SequenceMixin
 from eigentree.planning.window_plan import WindowPlan
 from eigentree.spectral.sequences.sequence_model import choose_windows
 from eigentree.spectral.sequences.window_report import SequenceReport
-from eigentree.validation import MOST_THREADS, auto_or_number, one_of, our_arithmetic, whole_number
+from eigentree.validation import (
+    MOST_THREADS,
+    auto_or_number,
+    finite_number,
+    one_of,
+    our_arithmetic,
+    whole_number,
+)
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from numpy.typing import ArrayLike
 
     from eigentree.data.tables.columns import Columns
@@ -28,6 +42,9 @@ if TYPE_CHECKING:
     from eigentree.spectral.sequences.sequence_model import SpectralSequenceModel
 
 __all__ = ["SpectralHMM"]
+
+FAMILIES = ("auto", "semiparametric", "categorical")
+"""What `emissions` can be: "auto" and "semiparametric" are the same."""
 
 
 @estimator_class
@@ -58,8 +75,13 @@ class SpectralHMM(SequenceMixin):
         Whether counts are scaled so that their noise has equal variance; where the rank is too low for the data,
         the surest directions are then kept, however rare, and without scaling the most frequent. "auto" is chosen
         with the shrinkage, and is "variance" where that is given.
+    hats : int or "auto"
+        Hat functions of each channel of numbers: 5, 9, 17 or 33, or what held-out likelihood is best with.
     n_jobs : int
         Threads that share the sequences that are scored.
+    emissions : str or mapping
+        "auto" and "semiparametric" are the same: channels of numbers show their smooth density times linear pieces
+        over its cdf. A mapping of channels says which are "semiparametric", and which "categorical".
     sequence, time, categories, handle_unknown, numeric
         As those of `EMHMM`.
 
@@ -77,6 +99,8 @@ class SpectralHMM(SequenceMixin):
         The form of the training sequences.
     shrinkage_, floor_ : float
         Those that were used.
+    hats_ : int
+        The number of hat functions that was used of channels of numbers; 0 where there are none.
 
     Notes
     -----
@@ -85,6 +109,13 @@ class SpectralHMM(SequenceMixin):
     learned probability negative; the chain rule over steps, in which negative values are clipped and the rest is
     renormalised with the channel's marginal distribution, makes it one distribution over all sequences of a length.
     A missing cell is marginalised out by the operators before anything is clipped (``report_.clipping``).
+
+    Channels of numbers are learned as in the Hilbert space embeddings of hidden Markov models (Song et al., 2010),
+    with a finite basis in place of a kernel: hat functions of u = F(x), with a smooth estimate F of the channel's
+    cdf. What is learned of a state is a density f(x) g(F(x)) with its marginal density f and a piecewise linear g.
+    The operators are exact where the densities of all states are such, and else at best within what hats can
+    approximate. `score_samples` is a log density that integrates to 1. The scale F follows from the sequences of
+    the first `fit`; `partial_fit` keeps it.
 
     A spectral model has no conditional probability tables, so hidden states are not available; `EMHMM` has them.
 
@@ -104,12 +135,14 @@ class SpectralHMM(SequenceMixin):
     floor: float | Literal["auto"] = "auto"
     scaling: Literal["auto", "variance"] | None = "auto"
     _: KW_ONLY
+    hats: int | Literal["auto"] = "auto"
     n_jobs: int = 1
+    emissions: str | Mapping[Any, Any] = "auto"
     sequence: str | None = None
     time: str | None = None
     categories: Categories | None = None
     handle_unknown: UnknownRule = "error"
-    numeric: NumericRule = "error"
+    numeric: NumericRule = "emissions"
 
     model_: SpectralSequenceModel = field(init=False)
     statistics_: SequenceStatistics = field(init=False)
@@ -125,6 +158,16 @@ class SpectralHMM(SequenceMixin):
     def floor_(self) -> float:
         """The floor that was used."""
         return self.model_.floor
+
+    @property
+    def hats_(self) -> int:
+        """The number of hat functions that was used of channels of numbers; 0 where there are none."""
+        return self.model_.fit.hats
+
+    @property
+    def _column_kinds(self) -> dict[str, str]:
+        """What `emissions` say that channels are."""
+        return column_kinds(self.emissions)
 
     @learns
     def fit(
@@ -154,7 +197,8 @@ class SpectralHMM(SequenceMixin):
         else:
             given = Sequences.learned(X, lengths, self.sequence, self.time, ReadOptions.of(self))
         self._ignore(y, lengths, given)
-        empty = SequenceStatistics.empty(self._plan(given.columns), given.columns)
+        columns, scales = given.columns, self._scales(given, sample_weight)
+        empty = SequenceStatistics.empty(self._plan(columns), columns, scales)
         return self._learn(self._counted(empty, given, sample_weight), given.form)
 
     @learns
@@ -167,7 +211,8 @@ class SpectralHMM(SequenceMixin):
     ) -> Self:
         """Return the model learned from these sequences and all that were given before.
 
-        It is bit-identical to one `fit` on all of them, if the first ones have all labels.
+        It is bit-identical to one `fit` on all of them, if the first ones have all labels, and no channel is of
+        numbers: the levels of numbers are those of the first sequences.
         """
         if "statistics_" not in vars(self):
             return self.fit(X, y, lengths, sample_weight)
@@ -203,8 +248,26 @@ class SpectralHMM(SequenceMixin):
         warn_of_few(weights)
         return statistics.update(sequences, weights)
 
+    def _scales(self, sequences: Sequences, sample_weight: ArrayLike | None) -> tuple[HatScale | None, ...]:
+        """Return the levels of each channel of numbers, None for other channels; () where there are no numbers."""
+        columns = sequences.columns
+        if not columns.number_places:
+            return ()
+        weights = positive_weights(sample_weight, sequences.count)
+        steps = np.repeat(weights, sequences.lengths)
+        found: list[HatScale | None] = [None] * len(columns.names)
+        for place, channel in enumerate(columns.number_places):
+            found[channel] = HatScale.of(sequences.values[:, place], steps)
+        return tuple(found)
+
     def _plan(self, columns: Columns) -> WindowPlan:
-        return WindowPlan.of(columns.states, self.hidden_states, self.order, self.channels, self.max_rank)
+        # Raises where emissions name what is no channel.
+        families_of_columns(self.emissions, columns)
+        states = list(columns.states)
+        for channel in columns.number_places:
+            states[channel] = LEVELS
+        hats = dict.fromkeys(columns.number_places, MOST_HATS)
+        return WindowPlan.of(states, self.hidden_states, self.order, self.channels, self.max_rank, hats=hats)
 
     def _check_parameters(self) -> None:
         whole_number("hidden_states", self.hidden_states)
@@ -214,9 +277,21 @@ class SpectralHMM(SequenceMixin):
             whole_number("max_rank", self.max_rank)
         auto_or_number("shrinkage", self.shrinkage, math.inf)
         auto_or_number("floor", self.floor, 1.0)
+        if self.hats != "auto" and self.hats not in HATS:
+            raise ParameterError(f"hats is 'auto' or one of {', '.join(map(str, HATS))}, not {quoted(self.hats)}")
+        self._check_emissions()
         one_of("scaling", self.scaling, ("auto", "variance", None))
         whole_number("n_jobs", self.n_jobs, most=MOST_THREADS)
         check_rules(self.handle_unknown, self.numeric)
+
+    def _check_emissions(self) -> None:
+        given = checked_emissions(self.emissions)
+        for family in (self.emissions,) if isinstance(self.emissions, str) else given.values():
+            if family not in FAMILIES:
+                raise ParameterError(
+                    f"SpectralHMM learns numbers with 'semiparametric' emissions, not {quoted(family)}; EMHMM has "
+                    f"the other families"
+                )
 
     def _learn(self, statistics: SequenceStatistics, form: SequenceForm) -> Self:
         """Return the model with all that was learned put in place at once, after it was all computed."""
@@ -226,7 +301,9 @@ class SpectralHMM(SequenceMixin):
             None if isinstance(value, str) else float(value) for value in (self.shrinkage, self.floor)
         )
         scaled = None if self.scaling == "auto" else self.scaling == "variance"
-        model, tried = choose_windows(statistics, shrinkage, floor, scaled)
+        model, tried = choose_windows(
+            statistics, shrinkage, floor, scaled, None if isinstance(self.hats, str) else self.hats
+        )
         report = SequenceReport.of(statistics, model, tried)
         report.warn()
         return self._become(
@@ -240,11 +317,52 @@ class SpectralHMM(SequenceMixin):
         )
 
     @our_arithmetic
-    def filter(self, X: ArrayLike | Any, lengths: ArrayLike | None = None, target: str | None = None) -> Any:
-        """Return P(cell | the steps of its sequence before it) of each step.
+    def predict_next(
+        self,
+        X: ArrayLike | Any,
+        lengths: ArrayLike | None = None,
+        steps: int = 1,
+        quantiles: Sequence[float] | None = None,
+    ) -> LabeledTable:
+        """Return the mean of each number that comes next, shape (sequences, number channels), or quantiles of it.
+
+        Parameters
+        ----------
+        X : lists or arrays, an array, a frame, or a mapping of channels to frames
+            Sequences so far; one may be empty.
+        lengths : array-like of int, shape (sequences,), optional
+        steps : int
+            How many steps ahead; what is between is integrated out.
+        quantiles : sequence of float, optional
+            Shares between 0 and 1; the result has the shape (sequences, number channels, quantiles) then.
+        """
+        columns = self._columns
+        whole_number("steps", steps)
+        shares = _shares(quantiles)
+        if not columns.number_places:
+            raise DataError("no channel is of numbers; predict_next_proba has the probabilities of categories")
+        tables = self.model_.ahead(self._sequences(X, lengths), steps)
+        places = columns.number_places
+        found = np.stack([self.model_.numbers_of(place, tables[place], shares) for place in places], axis=1)
+        channels = [columns.names[place] for place in places]
+        axes: list[Any] = [range(len(found)), channels]
+        if shares is None:
+            return LabeledTable.answer(found, ("sequence", "channel"), axes)
+        return LabeledTable.answer(found, ("sequence", "channel", "quantile"), [*axes, shares])
+
+    @our_arithmetic
+    def filter(
+        self,
+        X: ArrayLike | Any,
+        lengths: ArrayLike | None = None,
+        target: str | None = None,
+        quantiles: Sequence[float] | None = None,
+    ) -> Any:
+        """Return P(cell | the steps of its sequence before it) of each step; of numbers, the mean or quantiles.
 
         A list of arrays of shape (steps, states) for words and lists; for sequences that came in one array or
-        frame, one array: a row for each of its rows, or for sequences in rows, axes (sequences, steps, states).
+        frame, one array: a row for each of its rows, or for sequences in rows, axes (sequences, steps, states). Of
+        numbers, there is no axis of states, or one of quantiles in its place.
 
         Parameters
         ----------
@@ -252,13 +370,21 @@ class SpectralHMM(SequenceMixin):
         lengths : array-like of int, shape (sequences,), optional
         target : str, optional
             The channel; needed where there are several. The other channels of its own step are not looked at.
+        quantiles : sequence of float, optional
+            Shares between 0 and 1, of a channel of numbers.
         """
+        shares = _shares(quantiles)
         columns = self._columns
         if isinstance(target, str) and target == "state" and target not in columns.names:
             self._refuse("filter with target='state' is about hidden states")
         place = self._channel(target)
+        if shares is not None and place not in columns.number_places:
+            raise DataError(f"quantiles are of numbers, and the channel {columns.names[place]!r} is of categories")
         sequences = self._sequences(X, lengths)
-        return per_step(sequences, self.model_.filtered(sequences)[place])
+        found = self.model_.filtered(sequences)[place]
+        if place in columns.number_places:
+            found = self.model_.numbers_of(place, found, shares)
+        return per_step(sequences, found)
 
     def predict_proba(
         self, X: ArrayLike | Any, lengths: ArrayLike | None = None, target: str = "state"
@@ -280,3 +406,13 @@ class SpectralHMM(SequenceMixin):
             f"{what}, and a spectral model has no tables of them; EMHMM(hidden_states={self.hidden_states}, "
             f"order={self.order}, init='moments').fit(X) has, and takes the same queries"
         )
+
+
+def _shares(quantiles: Sequence[float] | None) -> list[float] | None:
+    """Return quantiles as numbers, once they are between 0 and 1."""
+    if quantiles is None:
+        return None
+    shares = [finite_number("quantiles", share, 0.0) for share in quantiles]
+    if not (shares and all(0 < share < 1 for share in shares)):
+        raise ParameterError(f"quantiles are shares between 0 and 1, not {quoted(quantiles)}")
+    return shares

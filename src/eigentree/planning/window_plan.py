@@ -22,7 +22,7 @@ from eigentree.errors import ParameterError, in_short
 from eigentree.graphs.graph import Derived
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -210,12 +210,14 @@ class WindowBond:
 class WindowPlan(Derived):
     """The bonds of one step, one before each block of channels, and all cells that are counted together for them.
 
-    `leaf_ranks` are how many features of each block are informative about the other cells.
+    `leaf_ranks` are how many features of each block are informative about the other cells. `hats` are how many hat
+    functions are counted of each block that is a channel of numbers, whose symbols are levels; 0 for other blocks.
     """
 
     blocks: ChannelBlocks
     leaf_ranks: tuple[int, ...]
     bonds: tuple[WindowBond, ...]
+    hats: tuple[int, ...]
 
     @classmethod
     def of(
@@ -226,15 +228,17 @@ class WindowPlan(Derived):
         channels: ChannelRule = "independent",
         max_rank: int | None = None,
         most_joint: int = MOST_JOINT,
+        hats: Mapping[int, int] | None = None,
     ) -> WindowPlan:
         """Return the plan of a hidden Markov model; it depends on sizes alone, never on data.
 
-        Channels are taken together while they have at most `most_joint` joint states.
+        Channels are taken together while they have at most `most_joint` joint states. `hats` are the numbers of hat
+        functions of channels of numbers, by their places; the states of such a channel are its levels.
 
         Raises
         ------
         ParameterError
-            When the operators would be too large.
+            When the operators would be too large, or the chain is none of those that numbers can have.
 
         Examples
         --------
@@ -244,7 +248,14 @@ class WindowPlan(Derived):
         """
         composite = hidden_states**order
         blocks = ChannelBlocks.of(states, hidden_states, channels == "dependent", most_joint)
-        states = blocks.symbols
+        counted = tuple(hats.get(block[0], 0) if hats else 0 for block in blocks.channels)
+        states = tuple(own or symbols for own, symbols in zip(counted, blocks.symbols, strict=True))
+        if any(counted) and (order > 1 or (channels == "dependent" and len(states) > 1)):
+            raise ParameterError(
+                "channels of numbers are learned with order=1 and channels='independent', whose tables of hat "
+                "functions stay small; EMHMM has other orders, and 'full' emissions of channels that depend on "
+                "each other"
+            )
         if len(states) == 1:
             # Channels of one block may depend on each other: the block as a whole sees no more than the state.
             channels = "independent"
@@ -270,12 +281,12 @@ class WindowPlan(Derived):
         size = sum(math.prod(states[cell.channel] for cell in group) for group in tables)
         seen = states if dependent else [min(count, hidden_states) for count in states]
         leaf_ranks = tuple(max(1, rank) for rank in seen)
-        return cls(blocks, leaf_ranks, tuple(bonds if size <= MOST_TABLE else fewer))
+        return cls(blocks, leaf_ranks, tuple(bonds if size <= MOST_TABLE else fewer), counted)
 
     @property
     def states(self) -> tuple[int, ...]:
-        """How many symbols each block has."""
-        return self.blocks.symbols
+        """What each block is counted as: its symbols, or hats."""
+        return tuple(hats or symbols for hats, symbols in zip(self.hats, self.blocks.symbols, strict=True))
 
     def following(self, channel: int) -> tuple[Group, ...]:
         """Return the inside groups of the bond after a channel of a step."""

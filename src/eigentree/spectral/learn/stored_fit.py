@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eigentree.counting.additive import read_stored, stored_content
+from eigentree.counting.hats import HATS, LEVELS, MOST_HATS
 from eigentree.counting.holdout_sample import EVERY_HASH, SAMPLE_ROWS, RowSample
 from eigentree.counting.statistics import Statistics
 from eigentree.counting.window_counts import SequenceStatistics, sample_width
@@ -19,6 +20,7 @@ from eigentree.io.documents import Section, number, plain, whole
 from eigentree.planning.window_plan import Cell, ChannelBlocks, WindowBond, WindowPlan
 from eigentree.spectral.learn.diagnostics import Clipping, SpectralReport
 from eigentree.spectral.learn.spectral_fit import LearnedEdge, SpectralFit, SpectralModel
+from eigentree.spectral.learn.stored_scales import read_scales, scales_content
 from eigentree.spectral.sequences.sequence_model import SpectralSequenceModel
 from eigentree.spectral.sequences.window_operators import WindowFit
 
@@ -195,19 +197,25 @@ def sequence_statistics_content(writer: Writer, statistics: SequenceStatistics) 
         **{name: _counts_content(writer, name, getattr(statistics, name)) for name in COUNTED},
         "sample": len(sample.hashes),
         "known_to": sample.known_to,
+        **({"scales": scales_content(writer, statistics.scales)} if statistics.scales else {}),
     }
 
 
 def read_sequence_statistics(reader: Reader, content: Any) -> SequenceStatistics:
     """Return the statistics of a document and the arrays of the file."""
-    entry = Section(content, "statistics", ("columns", "plan", *COUNTED, "sample", "known_to"))
+    entry = Section(content, "statistics", ("columns", "plan", *COUNTED, "sample", "known_to"), ("scales",))
     columns = columns_of(entry["columns"])
     plan = _read_plan(entry["plan"])
-    if plan.blocks.states != columns.states:
+    states = list(columns.states)
+    for place in columns.number_places:
+        states[place] = LEVELS
+    numbers = [block[0] for block, hats in zip(plan.blocks.channels, plan.hats, strict=True) if hats]
+    if plan.blocks.states != tuple(states) or numbers != list(columns.number_places):
         raise FileError("the plan is of other channels than the statistics")
+    scales = read_scales(reader, entry.content.get("scales", []), numbers, len(states))
     empty = SequenceStatistics.empty(plan, columns)
     found = {name: _read_counts(reader, entry, name, getattr(empty, name)) for name in COUNTED}
-    return SequenceStatistics(columns, plan, **found, sample=_read_sample(reader, entry, plan))
+    return SequenceStatistics(columns, plan, **found, sample=_read_sample(reader, entry, plan), scales=scales)
 
 
 def _counts_content(writer: Writer, name: str, counts: Counts) -> dict[str, Any]:
@@ -255,6 +263,7 @@ def _plan_content(plan: WindowPlan) -> dict[str, Any]:
             {"rank": bond.rank, "inside": _groups_content(bond.inside), "outside": _groups_content(bond.outside)}
             for bond in plan.bonds
         ],
+        **({"hats": list(plan.hats)} if any(plan.hats) else {}),
     }
 
 
@@ -263,14 +272,22 @@ def _groups_content(groups: tuple[Group, ...]) -> list[list[list[int]]]:
 
 
 def _read_plan(content: Any) -> WindowPlan:
-    entry = Section(content, "a plan of windows", ("states", "blocks", "leaf_ranks", "bonds"))
+    entry = Section(content, "a plan of windows", ("states", "blocks", "leaf_ranks", "bonds"), ("hats",))
     blocks = ChannelBlocks(entry.wholes("states", 1), entry.wholes("blocks", 1))
     if sum(blocks.sizes) != len(blocks.states) or not blocks.sizes:
         raise FileError("the blocks of a plan do not hold each channel once")
     ranks = entry.wholes("leaf_ranks", 1)
+    hats = entry.wholes("hats", 0, MOST_HATS) if entry.has("hats") else (0,) * len(blocks.sizes)
+    proper = len(hats) == len(blocks.sizes) and all(
+        own == 0 or (own, size, symbols) == (MOST_HATS, 1, LEVELS)
+        for own, size, symbols in zip(hats, blocks.sizes, blocks.symbols, strict=True)
+    )
+    if not proper:
+        raise FileError("the hats of a plan are of channels whose symbols are levels")
     bonds = [Section(each, "a bond", ("rank", "inside", "outside")) for each in entry.items("bonds")]
     fit = len(ranks) == len(bonds) == len(blocks.sizes)
-    if not fit or any(rank > size for rank, size in zip(ranks, blocks.symbols, strict=True)):
+    counted = [own or symbols for own, symbols in zip(hats, blocks.symbols, strict=True)]
+    if not fit or any(rank > size for rank, size in zip(ranks, counted, strict=True)):
         raise FileError("a plan has one bond per block, and no more features of a block than symbols")
     made = []
     for channel, bond in enumerate(bonds):
@@ -279,7 +296,7 @@ def _read_plan(content: Any) -> WindowPlan:
         if any(group[0] < here for group in inside) or any(group[-1] >= here for group in outside):
             raise FileError("the cells of a bond are not on their sides of it")
         made.append(WindowBond(bond.whole("rank", 1), inside, outside))
-    return WindowPlan(blocks, ranks, tuple(made))
+    return WindowPlan(blocks, ranks, tuple(made), hats)
 
 
 def _read_groups(bond: Section, name: str, blocks: int) -> tuple[Group, ...]:
@@ -317,13 +334,18 @@ def sequence_model_content(writer: Writer, model: SpectralSequenceModel) -> dict
         "start_noise": plain(fit.start_noise, "the noise of the start"),
         "noise": [plain(edge.noise, "the noise of an edge") for edge in edges],
         **_spectra_content(writer, edges),
+        **({"hats": fit.hats} if fit.hats else {}),
     }
 
 
-def read_sequence_model(reader: Reader, content: Any, plan: WindowPlan) -> SpectralSequenceModel:
-    """Return the model of a document and the arrays of the file."""
-    entry = Section(content, "a model", ("shrinkage", "floor", "start_noise", "noise", "singular_values"))
-    settings = _settings(reader, entry, plan.states)
+def read_sequence_model(reader: Reader, content: Any, statistics: SequenceStatistics) -> SpectralSequenceModel:
+    """Return the model of a document and the arrays of the file, which was learned from statistics."""
+    plan, entries = statistics.plan, ("shrinkage", "floor", "start_noise", "noise", "singular_values")
+    entry = Section(content, "a model", entries, ("hats",))
+    hats = entry.whole("hats") if entry.has("hats") else 0
+    if hats not in (HATS if any(plan.hats) else (0,)):
+        raise FileError(f"a model of numbers has one of {', '.join(map(str, HATS))} hats, any other none")
+    settings = _settings(reader, entry, plan.blocks.symbols)
     noise = _at_least_0(entry["start_noise"], "the noise of the start")
     ranks = [bond.rank for bond in plan.bonds]
     all_ranks = [*plan.leaf_ranks, *ranks]
@@ -338,12 +360,13 @@ def read_sequence_model(reader: Reader, content: Any, plan: WindowPlan) -> Spect
     fit = WindowFit(
         plan,
         tuple(edges[: len(ranks)]),
-        tuple(reader.flat("leaf_cores", list(zip(plan.states, plan.leaf_ranks, strict=True)))),
+        tuple(reader.flat("leaf_cores", list(zip(plan.blocks.symbols, plan.leaf_ranks, strict=True)))),
         tuple(edges[len(ranks) :]),
         tuple(reader.flat("cores", list(zip(plan.leaf_ranks, after, ranks, strict=True)))),
         reader.floats("start", ranks[0]),
         noise,
         reader.floats("low", len(ranks), max(ranks)),
         reader.floats("high", len(ranks), max(ranks)),
+        hats,
     )
-    return SpectralSequenceModel(fit, *settings)
+    return SpectralSequenceModel(fit, *settings, statistics.scales)

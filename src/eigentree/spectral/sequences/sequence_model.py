@@ -15,23 +15,29 @@ from eigentree.core.sequences.operator_steps import (
     smooth_sequences,
 )
 from eigentree.core.trees.chain_rule import CLIPPED
+from eigentree.counting.hats import HATS, LEVELS, level_codes, usual_hats
 from eigentree.counting.holdout_sample import held_share
 from eigentree.counting.window_counts import batches_of_steps
 from eigentree.inference.operators.normalised_scoring import ChainRuleScores, floor_of
 from eigentree.inference.threads import in_order
 from eigentree.spectral.learn.shrinkage import FOLDS, LEAST_LOG, MANY_SAMPLES, chosen
-from eigentree.spectral.sequences.window_operators import cell_marginals, learn_windows, pseudo_windows
+from eigentree.spectral.sequences.window_operators import (
+    cell_marginals,
+    learn_windows,
+    level_marginals,
+    pseudo_windows,
+)
 from eigentree.validation import our_arithmetic
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from eigentree.arrays import Booleans, Codes, Floats, Integers
     from eigentree.core.sequences.operator_steps import StepOperators
+    from eigentree.counting.hats import HatScale
     from eigentree.counting.window_counts import SequencePieces, SequenceStatistics
     from eigentree.data.sequences.sequence_codes import Sequences
     from eigentree.inference.operators.normalised_scoring import Floor
-    from eigentree.planning.window_plan import ChannelBlocks
     from eigentree.spectral.learn.shrinkage import HeldOutScore, Trials, Tried
     from eigentree.spectral.sequences.window_operators import WindowFit
 
@@ -55,12 +61,20 @@ class SpectralSequenceModel:
         The share of its channel's own distribution that each cell has at least.
     marginals : tuple of array, shape (symbols,)
         The distribution of each block of channels over all steps.
+    scales : tuple of HatScale or None
+        The levels of each channel of numbers, None for other channels; () where there is no channel of numbers.
     """
 
     fit: WindowFit
     shrinkage: float
     floor: float
     marginals: tuple[Floats, ...]
+    scales: tuple[HatScale | None, ...] = ()
+
+    @cached_property
+    def numbers(self) -> tuple[tuple[int, HatScale], ...]:
+        """The channels of numbers, and their levels."""
+        return tuple((channel, scale) for channel, scale in enumerate(self.scales) if scale is not None)
 
     @cached_property
     def operators(self) -> StepOperators:
@@ -106,13 +120,17 @@ class SpectralSequenceModel:
         return ChainRuleScores(log_prob, clipped, refused, *of_steps)
 
     def log_prob(self, sequences: Sequences, threads: int = 1) -> Floats:
-        """Return the log probability of each sequence, missing cells marginalised out; -inf if it is impossible."""
+        """Return the log probability of each sequence, missing cells marginalised out; -inf if it is impossible.
+
+        Where channels are numbers it is a log density.
+        """
         found = np.empty(sequences.count)
-        blocks = self.fit.plan.blocks
 
         def score(part: tuple[int, int]) -> None:
-            patterns, own = _patterns(blocks, sequences, *part)
+            patterns, own = self._patterns(sequences, *part)
             found[part[0] : part[1]] = self.scored(patterns, own).log_prob
+            if self.numbers:
+                found[part[0] : part[1]] += self._inside_levels(sequences, *part)
 
         parts = list(batches_of_steps(sequences.starts, -(-sequences.steps // threads)))
         # Made before threads need it.
@@ -120,8 +138,20 @@ class SpectralSequenceModel:
         list(in_order(lambda k: score(parts[k]), len(parts), threads))
         return found
 
+    def _inside_levels(self, sequences: Sequences, first: int, last: int) -> Floats:
+        """Return the log density of the numbers of each of some sequences given their levels."""
+        begin, end = int(sequences.starts[first]), int(sequences.starts[last])
+        each = np.zeros(end - begin)
+        for place, (_, scale) in enumerate(self.numbers):
+            each += scale.log_density(sequences.values[begin:end, place])
+        owner = np.repeat(np.arange(last - first), np.diff(sequences.starts[first : last + 1]))
+        return np.asarray(np.bincount(owner, each, last - first), np.float64)
+
     def ahead(self, sequences: Sequences, steps: int = 1) -> list[Floats]:
-        """Return the distribution of each channel some steps after the last of each sequence."""
+        """Return the distribution of each channel some steps after the last of each sequence.
+
+        Of numbers it is that of their levels.
+        """
         found = [np.empty((sequences.count, count)) for count in self.fit.plan.blocks.states]
         for first, last, patterns, own in self._parts(sequences):
             tables = self._behind(self.scored(patterns, own, last=True).last, steps)
@@ -130,7 +160,10 @@ class SpectralSequenceModel:
         return found
 
     def filtered(self, sequences: Sequences) -> list[Floats]:
-        """Return the distribution of each channel at each step given the steps before it in its sequence."""
+        """Return the distribution of each channel at each step given the steps before it in its sequence.
+
+        Of numbers it is that of their levels.
+        """
         found = [np.empty((sequences.steps, count)) for count in self.fit.plan.blocks.states]
         for first, _, patterns, own in self._parts(sequences):
             begin = int(sequences.starts[first])
@@ -139,9 +172,20 @@ class SpectralSequenceModel:
                 made[begin : begin + len(table)] = table
         return found
 
+    def numbers_of(self, channel: int, tables: Floats, shares: Sequence[float] | None) -> Floats:
+        """Return the mean of numbers of a channel whose levels have some distributions, or their quantiles.
+
+        The shape is (tables,) or (tables, shares).
+        """
+        scale = dict(self.numbers)[channel]
+        return scale.quantiles(tables, shares) if shares is not None else np.asarray(tables @ scale.means)
+
     @our_arithmetic
-    def drawn(self, starts: Integers, random: np.random.Generator) -> Codes:
-        """Return the codes of new sequences, sampled step after step, shape (steps, channels)."""
+    def drawn(self, starts: Integers, random: np.random.Generator) -> Codes | Floats:
+        """Return the cells of new sequences, sampled step after step, shape (steps, channels).
+
+        Cells are codes; where there are numbers, all are floats, and of numbers they are the numbers.
+        """
         blocks = self.fit.plan.blocks
         dtype = np.min_scalar_type(max(blocks.states))
         made = np.empty((int(starts[-1]), len(blocks.states)), dtype, order="F")
@@ -153,12 +197,25 @@ class SpectralSequenceModel:
             own = starts[first : last + 1] - begin
             sample_sequences(self.operators, self._floor, empty, own, np.asarray(random.random(empty.shape)))
             made[begin:end] = blocks.decoded(empty.T, dtype)
+        return self._sampled_numbers(made, random) if self.numbers else made
+
+    def _sampled_numbers(self, codes: Codes, random: np.random.Generator) -> Floats:
+        """Return cells with a number in place of each level, sampled inside it."""
+        made = codes.astype(np.float64)
+        for channel, scale in self.numbers:
+            made[:, channel] = scale.at((made[:, channel] + random.random(len(made))) / LEVELS)
         return made
+
+    def _patterns(self, sequences: Sequences, first: int, last: int) -> tuple[Codes, Integers]:
+        """Return the patterns of some sequences, and where each starts among them."""
+        begin, end = int(sequences.starts[first]), int(sequences.starts[last])
+        codes = level_codes(sequences.codes[begin:end], sequences.values[begin:end], self.scales)
+        return self.fit.plan.blocks.encoded(codes), sequences.starts[first : last + 1] - begin
 
     def _parts(self, sequences: Sequences) -> Iterator[tuple[int, int, Codes, Integers]]:
         """Yield some sequences at a time: the first, the one after the last, their patterns and their starts."""
         for first, last in batches_of_steps(sequences.starts):
-            yield first, last, *_patterns(self.fit.plan.blocks, sequences, first, last)
+            yield first, last, *self._patterns(sequences, first, last)
 
     def _behind(self, messages: Floats, steps: int) -> list[Floats]:
         """Return the distribution of each channel some steps after messages, all between being missing."""
@@ -197,32 +254,43 @@ class SpectralSequenceModel:
 
     @our_arithmetic
     def filled(
-        self, sequences: Sequences, method: Literal["mode", "sample"], random: np.random.Generator
-    ) -> tuple[Codes, int]:
+        self, sequences: Sequences, method: Literal["mode", "median", "sample"], random: np.random.Generator
+    ) -> tuple[Codes | Floats, int]:
         """Return the codes of all cells, missing ones filled, and that no sequence was impossible.
 
-        The messages from either side of a cell are multiplied through the operators; what is negative is clipped as
-        in scoring.
+        Where there are numbers, all are floats, and of numbers they are the numbers. The messages from either side
+        of a cell are multiplied through the operators; what is negative is clipped as in scoring.
 
-        "mode" fills in the most probable state of each, "sample" samples all missing cells of a sequence
-        together.
+        "mode" fills in the most probable state of each and the mean of numbers, "median" their median, "sample"
+        samples all missing cells of a sequence together.
         """
-        codes, starts = sequences.codes, sequences.starts
-        made = codes.copy(order="F")
+        starts = sequences.starts
+        codes = level_codes(sequences.codes, sequences.values, self.scales)
+        made: Codes | Floats = codes.astype(np.float64) if self.numbers else codes.copy(order="F")
         for first, last in batches_of_steps(starts):
             begin, end = int(starts[first]), int(starts[last])
             own = starts[first : last + 1] - begin
-            made[begin:end] = self._filled(codes[begin:end], own, random if method == "sample" else None)
+            if method == "sample":
+                made[begin:end] = self._sampled(codes[begin:end], own, random)
+            else:
+                made[begin:end] = self._filled(codes[begin:end], own, [0.5] if method == "median" else None)
+        for place, (channel, _) in enumerate(self.numbers):
+            known = ~np.isnan(sequences.values[:, place])
+            made[known, channel] = sequences.values[known, place]
         return made, 0
 
-    def _filled(self, codes: Codes, starts: Integers, random: np.random.Generator | None) -> Codes:
+    def _sampled(self, codes: Codes, starts: Integers, random: np.random.Generator) -> Codes | Floats:
+        blocks = self.fit.plan.blocks
+        sampled = blocks.encoded(codes).T.copy()
+        sample_unknown(self.operators, self._floor, sampled, starts, np.asarray(random.random(sampled.shape)))
+        made = blocks.decoded(sampled.T, codes.dtype)
+        return self._sampled_numbers(made, random) if self.numbers else made
+
+    def _filled(self, codes: Codes, starts: Integers, shares: Sequence[float] | None) -> Codes | Floats:
         blocks = self.fit.plan.blocks
         patterns = blocks.encoded(codes)
-        if random is not None:
-            sampled = patterns.T.copy()
-            sample_unknown(self.operators, self._floor, sampled, starts, np.asarray(random.random(sampled.shape)))
-            return blocks.decoded(sampled.T, codes.dtype)
-        made = codes.copy()
+        made: Codes | Floats = codes.astype(np.float64) if self.numbers else codes.copy()
+        numbers = dict(self.numbers)
         unknown = self._unknown(patterns)
         cells = np.ascontiguousarray(patterns.T)
         tables = smooth_sequences(self.operators, self._floor, cells, starts, int(unknown.sum()))
@@ -232,7 +300,11 @@ class SpectralSequenceModel:
             joint = tables[line[own, block], : blocks.symbols[block]]
             for channel, table in zip(channels, blocks.channel_tables(block, joint), strict=True):
                 missing = codes[own, channel] == blocks.states[channel]
-                made[own[missing], channel] = table[missing].argmax(axis=1)
+                if channel in numbers:
+                    found = self.numbers_of(channel, table[missing], shares)
+                    made[own[missing], channel] = found if shares is None else found[:, 0]
+                else:
+                    made[own[missing], channel] = table[missing].argmax(axis=1)
         return made
 
     def _unknown(self, patterns: Codes) -> Booleans:
@@ -242,25 +314,21 @@ class SpectralSequenceModel:
         return np.stack([own[patterns[:, block]] for block, own in enumerate(several)], axis=1)
 
 
-def _patterns(blocks: ChannelBlocks, sequences: Sequences, first: int, last: int) -> tuple[Codes, Integers]:
-    """Return the patterns of some sequences, and where each starts among them."""
-    begin, end = int(sequences.starts[first]), int(sequences.starts[last])
-    return blocks.encoded(sequences.codes[begin:end]), sequences.starts[first : last + 1] - begin
-
-
 def choose_windows(
     statistics: SequenceStatistics,
     shrinkage: float | None = None,
     floor: float | None = None,
     scaled: bool | None = None,
+    hats: int | None = None,
 ) -> tuple[SpectralSequenceModel, Tried]:
     """Return the model of some statistics at the best shrinkage and floor, and what was tried.
 
     As for tables (`chosen`), by the likelihood of held-out pieces. Whether counts are scaled to equal noise is
-    chosen with the shrinkage; with a given one they are.
+    chosen with the shrinkage; with a given one they are. So is the number of hats of channels of numbers; with a
+    given shrinkage it is `usual_hats`.
     """
-    sample = statistics.sample
-    options = (True, False) if scaled is None else (scaled,)
+    sample, plan = statistics.sample, statistics.plan
+    options = _options(statistics, scaled, hats)
 
     def trials(added: float) -> Trials:
         share = held_share([sample])
@@ -274,19 +342,38 @@ def choose_windows(
             rest = statistics.without(pieces, weights)
             if len(codes) and rest.windows.rows > 0 and rest.firsts.rows > 0:
                 marginals = cell_marginals(rest, added)
-                for way, option in zip(ways, options, strict=True):
-                    way.append(_trial(learn_windows(rest, added, marginals, option), marginals, pieces))
+                for way, (scale, own) in zip(ways, options, strict=True):
+                    fit = learn_windows(rest, added, marginals, scale, own)
+                    way.append(_trial(fit, level_marginals(plan, marginals, own), pieces))
                 lengths.append(np.diff(pieces.own, axis=1)[:, 0])
                 found.append(weights)
         every = np.concatenate(found)
         return ways, every, float(every @ np.concatenate(lengths)) / float(every.sum()) if len(every) else 1.0
 
     def model(way: int, shrinkage: float, floor: float, added: float, smoothing: float) -> SpectralSequenceModel:
-        fit = learn_windows(statistics, added, cell_marginals(statistics, added), options[way])
-        return SpectralSequenceModel(fit, shrinkage, floor, cell_marginals(statistics, smoothing))
+        scale, own = options[way]
+        fit = learn_windows(statistics, added, cell_marginals(statistics, added), scale, own)
+        marginals = level_marginals(plan, cell_marginals(statistics, smoothing), own)
+        return SpectralSequenceModel(fit, shrinkage, floor, marginals, statistics.scales)
 
     held_out = trials if len(sample.hashes) else None
-    return chosen(statistics.steps, pseudo_windows(statistics.plan), held_out, model, shrinkage, floor)
+    return chosen(statistics.steps, pseudo_windows(plan), held_out, model, shrinkage, floor)
+
+
+def _options(statistics: SequenceStatistics, scaled: bool | None, hats: int | None) -> list[tuple[bool, int]]:
+    """Return the ways of learning to choose from: whether counts are scaled, and how many hats there are."""
+    plan = statistics.plan
+    if not any(plan.hats):
+        return [(own, HATS[0]) for own in ((True, False) if scaled is None else (scaled,))]
+    # Hats are about equally frequent, so that scaling is no question.
+    scale = scaled is not False
+    if hats is not None:
+        return [(scale, hats)]
+    # As many as there are features, at least.
+    least = max(rank for rank, own in zip(plan.leaf_ranks, plan.hats, strict=True) if own)
+    usual = max(usual_hats(statistics.steps), min((own for own in HATS if own >= least), default=HATS[-1]))
+    others = [own for own in HATS if own >= least and own != usual]
+    return [(scale, own) for own in (usual, *others)]
 
 
 def _trial(fit: WindowFit, marginals: tuple[Floats, ...], pieces: SequencePieces) -> HeldOutScore:

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from eigentree.core.sequences.operator_steps import StepOperators
+from eigentree.counting.hats import MOST_HATS, coarse_hats, hat_values, level_tables
 from eigentree.counting.joint_table import ColumnFeatures
 from eigentree.inference.threads import one_thread
 from eigentree.planning.window_plan import Cell
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from eigentree.planning.window_plan import ChannelBlocks, Group, WindowPlan
     from eigentree.spectral.learn.bonds import Bond
 
-__all__ = ["WindowFit", "cell_marginals", "learn_windows", "pseudo_windows"]
+__all__ = ["WindowFit", "cell_marginals", "learn_windows", "level_marginals", "pseudo_windows"]
 
 LEAF_VIEWS = 6
 """How many single cells the features of a channel are learned from."""
@@ -55,9 +56,22 @@ def pseudo_windows(plan: WindowPlan) -> float:
 
 
 def cell_marginals(statistics: SequenceStatistics, added: float) -> tuple[Floats, ...]:
-    """Return the distribution of each block's symbols over all steps, some pseudo-cells added."""
+    """Return the distribution of each block's symbols, or hats, over all steps, some pseudo-cells added."""
     tables = CountedTables(statistics.cells, added)
     return tuple(tables.marginal(channel) for channel in range(len(statistics.plan.states)))
+
+
+def level_marginals(plan: WindowPlan, marginals: Sequence[Floats], hats: int) -> tuple[Floats, ...]:
+    """Return the distributions of all blocks as those over their symbols: numbers over levels in place of hats."""
+    made = []
+    for counted, marginal in zip(plan.hats, marginals, strict=True):
+        if counted:
+            # Positive but for noise, as it is about uniform.
+            table = np.maximum(level_tables(hats) @ (coarse_hats(hats) @ marginal), 0.0)
+            made.append(np.asarray(table / table.sum()))
+        else:
+            made.append(marginal)
+    return tuple(made)
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,8 +83,8 @@ class WindowFit:
     plan : WindowPlan
     leaves : tuple of LearnedEdge
         The features of each channel's cells: projections from their states.
-    leaf_cores : tuple of array, shape (states, features)
-        The distribution of a channel's cells in terms of its features' expectations.
+    leaf_cores : tuple of array, shape (symbols, features)
+        The distribution of a channel's cells in terms of its features' expectations, of numbers over levels.
     edges : tuple of LearnedEdge
         The bond before each channel.
     cores : tuple of array, shape (features of the channel, bond after, bond before)
@@ -80,6 +94,8 @@ class WindowFit:
         About what noise adds to the square of the start's length.
     low, high : array, shape (channels, largest rank)
         The least and the largest value of each feature of the bond before a channel.
+    hats : int
+        How many hats were used of channels of numbers; 0 where there are none.
     """
 
     plan: WindowPlan
@@ -91,6 +107,7 @@ class WindowFit:
     start_noise: float
     low: Floats
     high: Floats
+    hats: int = 0
 
     def operators(self, shrinkage: float) -> StepOperators:
         """Return the operators of a step at some shrinkage toward independent cells."""
@@ -111,7 +128,7 @@ class WindowFit:
             np.cumsum([0, *sizes[:-1]]),
             np.cumsum([0, *tops[:-1]]),
             np.array([*ranks, ranks[0]], np.int64),
-            np.array(self.plan.states, np.int64),
+            np.array(self.plan.blocks.symbols, np.int64),
             self._start(shrinkage),
             self.low,
             self.high,
@@ -129,30 +146,40 @@ class WindowFit:
 
 
 def learn_windows(
-    statistics: SequenceStatistics, added: float, marginals: Sequence[Floats], scaled: bool = True
+    statistics: SequenceStatistics,
+    added: float,
+    marginals: Sequence[Floats],
+    scaled: bool = True,
+    hats: int = MOST_HATS,
 ) -> WindowFit:
     """Return the fit of one step to statistics, with some pseudo-windows added to every table.
 
-    `marginals` are the distributions of blocks over all steps. With `scaled`, symbols are scaled to equal noise
-    of their counts: a rank that is too low for the data then keeps what is surest, however rare; without, what
-    is most frequent.
+    `marginals` are the distributions of blocks over all steps; channels of numbers have `hats`. With `scaled`,
+    symbols are scaled to equal noise of their counts: a rank that is too low for the data then keeps what is
+    surest, however rare; without, what is most frequent.
     """
     if not statistics.windows.rows > 0:
-        return _nothing(statistics.plan, marginals)
+        return _nothing(statistics.plan, marginals, hats)
     # One thread: the matrices are small, and sums keep their order.
     with one_thread():
-        learning = _StepLearning(statistics, added, marginals, scaled)
-        return learning.fit() if all(learning.outside) else _nothing(statistics.plan, marginals)
+        learning = _StepLearning(statistics, added, marginals, scaled, hats)
+        return learning.fit() if all(learning.outside) else _nothing(statistics.plan, marginals, hats)
 
 
 class _StepLearning:
     """The steps of learning from one set of windows."""
 
     def __init__(
-        self, statistics: SequenceStatistics, added: float, marginals: Sequence[Floats], scaled: bool
+        self,
+        statistics: SequenceStatistics,
+        added: float,
+        marginals: Sequence[Floats],
+        scaled: bool,
+        hats: int,
     ) -> None:
         self.scaled = scaled
         self.plan = statistics.plan
+        self.hats = hats
         self.windows = CountedTables(statistics.windows, added)
         self.firsts = CountedTables(statistics.firsts, added)
         self.rows = float(statistics.windows.rows)
@@ -167,7 +194,7 @@ class _StepLearning:
         leaves = [self._leaf(channel) for channel in range(len(plan.states))]
         features = [leaf.projection for leaf, _ in leaves]
         self.channel_features = features
-        self.squares = [marginal @ own**2 for marginal, own in zip(self.marginals, features, strict=True)]
+        self.squares = [self._mean_squares(channel) for channel in range(len(features))]
         self.features = ColumnFeatures.stack([features[cell.channel] for cell in plan.cells])
         bonds = [self._bond(channel) for channel in range(len(plan.states))]
         edges = [
@@ -189,7 +216,16 @@ class _StepLearning:
             noise,
             low,
             high,
+            self.hats if any(plan.hats) else 0,
         )
+
+    def _mean_squares(self, channel: int) -> Floats:
+        """Return the mean square of each feature of a channel."""
+        features, marginal = self.channel_features[channel], self.marginals[channel]
+        if self.plan.hats[channel]:
+            # Of cells, which lie between knots.
+            features, marginal = hat_values(MOST_HATS) @ features, level_tables(MOST_HATS) @ marginal
+        return np.asarray(marginal @ features**2)
 
     def _outside(self, channel: int) -> tuple[Group, ...]:
         """Return the groups before a channel that enough windows have; short sequences lack the furthest."""
@@ -212,8 +248,11 @@ class _StepLearning:
         own = self.place[Cell(0, channel)]
         near = [(own, self.place[cell]) for cell in self.plan.neighbours(channel)]
         others = [pair[1] for pair in near if self.windows.counts.find(pair).total > 0][:LEAF_VIEWS]
-        size = self.plan.states[channel]
-        pairs = [self.windows.stacked([(own, other)]).reshape(1, 1, size, -1) for other in others]
+        size, maps = self.plan.states[channel], self._coarser(channel)
+        pairs = [self.windows.stacked([(own, other)]).reshape(size, -1) for other in others]
+        if maps is not None:
+            pairs = [maps @ pair for pair in pairs]
+        pairs = [self._coarser_view(pair, other)[None, None] for pair, other in zip(pairs, others, strict=True)]
         rank = self.plan.leaf_ranks[channel]
         bond = leaf_bond(pairs, rank, np.array([[[self.rows]]]) if self.scaled else None)
         tables = [pair.sum(axis=axis)[0, 0] for pair in pairs for axis in (-1, -2)]
@@ -221,11 +260,23 @@ class _StepLearning:
         edge = self._edge(bond, rank, 1.0 if self.scaled else float(variance) ** 2)
         core = np.asarray(sum(pair @ solve for pair, solve in zip(pairs, bond.solves, strict=True)))[0, 0]
         # Centred on all cells, not on those of the windows: both are what some state emits, so nothing is lost.
-        marginal = self.marginals[channel]
+        marginal = self.marginals[channel] if maps is None else maps @ self.marginals[channel]
         projection = edge.projection.copy()
         projection[:, 1:] -= marginal @ projection[:, 1:]
         core[:, 0] = marginal
+        if maps is not None:
+            # In terms of the finest hats, which are counted; and the table of levels that has these moments.
+            projection, core = maps.T @ projection, level_tables(self.hats) @ core
         return LearnedEdge(projection, edge.solves, edge.singular_values, edge.damping, edge.noise), core
+
+    def _coarser(self, channel: int) -> Floats | None:
+        """Return the hats of a channel of numbers in terms of those that are counted; None for other channels."""
+        return coarse_hats(self.hats) if self.plan.hats[channel] else None
+
+    def _coarser_view(self, pair: Floats, column: int) -> Floats:
+        """Return the joint table of a channel's cell and another cell, that one's hats made coarser."""
+        maps = self._coarser(self.plan.cells[column].channel)
+        return pair if maps is None else pair @ maps.T
 
     def _variance(self, groups: Sequence[Group]) -> float:
         """Return the mean square of the features of some groups, the constant aside; about 1 where scaled."""
@@ -308,7 +359,7 @@ def _products(matrices: Sequence[Floats]) -> Floats:
     return found
 
 
-def _nothing(plan: WindowPlan, marginals: Sequence[Floats]) -> WindowFit:
+def _nothing(plan: WindowPlan, marginals: Sequence[Floats], hats: int) -> WindowFit:
     """Return the fit when there are no windows: cells are independent."""
 
     def edge(features: int, rank: int) -> LearnedEdge:
@@ -320,16 +371,18 @@ def _nothing(plan: WindowPlan, marginals: Sequence[Floats]) -> WindowFit:
         cores.append(np.zeros((plan.leaf_ranks[channel], ranks[(channel + 1) % len(ranks)], rank)))
         cores[-1][0, 0, 0] = 1.0
     nowhere = np.zeros((len(ranks), max(ranks)))
+    tables = level_marginals(plan, marginals, hats)
     return WindowFit(
         plan,
         tuple(edge(states, rank) for states, rank in zip(plan.states, plan.leaf_ranks, strict=True)),
-        tuple(np.outer(m, np.eye(1, rank)) for m, rank in zip(marginals, plan.leaf_ranks, strict=True)),
+        tuple(np.outer(m, np.eye(1, rank)) for m, rank in zip(tables, plan.leaf_ranks, strict=True)),
         tuple(edge(rank, rank) for rank in ranks),
         tuple(cores),
         np.eye(1, ranks[0])[0],
         0.0,
         nowhere,
         nowhere,
+        hats if any(plan.hats) else 0,
     )
 
 

@@ -1,0 +1,185 @@
+r"""Hat functions of a channel of numbers: what its cells are counted as, and what is known of the numbers again.
+
+A number x of a channel with the smooth cdf F becomes :math:`u = F(x)`, of which there are `LEVELS` levels of equal
+mass. Hat functions :math:`B_0 \dots B_{M-1}` over even knots of [0, 1] are a partition of unity, so they are a
+one-hot vector with fractions: a cell is counted partly as the knot below it, partly as that above. Tables of such
+counts are moments :math:`E[B_a(u_1) B_b(u_2) \cdots]`. Where the distribution of a cell over levels is a mixture of
+the hats :math:`H_s = B_s / \sum_q B_s(q)`, whose weights are w, its moments are :math:`G w` with
+:math:`G = B^T H`, so that :math:`H G^{-1}` takes moments back to levels: exactly, and in any case to a normalised
+table. Inside a level, the density of x is its marginal density.
+
+Hats at levels are whole multiples of a power of 2, and so are their products: sums of them are exact, whatever the
+order and the split of the data.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.special import ndtri
+
+from eigentree.emissions.marginal import Marginal, fitted_marginal
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from eigentree.arrays import Codes, Floats
+
+__all__ = [
+    "HATS",
+    "LEVELS",
+    "MOST_HATS",
+    "HatScale",
+    "coarse_hats",
+    "hat_values",
+    "level_codes",
+    "level_tables",
+    "usual_hats",
+]
+
+LEVELS = 512
+"""Levels of u: sixteen between the finest knots, over each of which a hat changes by a sixteenth."""
+
+HATS = (5, 9, 17, 33)
+"""Numbers of hats to choose from. Each one's knots are among those of the next, so that the finest is counted and
+the others' counts follow; three cells of the finest are a table of 36,000 entries."""
+
+MOST_HATS = HATS[-1]
+
+POINTS = 8
+"""Points of the quadrature of a level's mean."""
+
+
+@lru_cache
+def hat_values(hats: int) -> Floats:
+    """Return each hat in the middle of each level, shape (levels, hats).
+
+    Examples
+    --------
+    >>> hat_values(33)[0, :3].tolist(), float(hat_values(5).sum(axis=1).min())
+    ([0.96875, 0.03125, 0.0], 1.0)
+    """
+    return _hats_at((np.arange(LEVELS) + 0.5) / LEVELS, hats)
+
+
+@lru_cache
+def coarse_hats(hats: int) -> Floats:
+    """Return hats in terms of the finest ones, shape (hats, finest hats).
+
+    Examples
+    --------
+    >>> bool((hat_values(33) @ coarse_hats(9).T == hat_values(9)).all())
+    True
+    """
+    return np.ascontiguousarray(_hats_at(np.arange(MOST_HATS) / (MOST_HATS - 1), hats).T)
+
+
+@lru_cache
+def level_tables(hats: int) -> Floats:
+    """Return what takes moments of hats to a table over levels, shape (levels, hats); its columns are normalised."""
+    values = hat_values(hats)
+    densities = values / values.sum(axis=0)
+    return np.asarray(np.linalg.solve((values.T @ densities).T, densities.T).T)
+
+
+def _hats_at(places: Floats, hats: int) -> Floats:
+    found: Floats = np.maximum(0.0, 1.0 - np.abs(places[:, None] * (hats - 1) - np.arange(hats)))
+    found.flags.writeable = False
+    return found
+
+
+def usual_hats(steps: float) -> int:
+    """Return the number of hats at which a search starts: at most the cube root of the number of steps.
+
+    Linear pieces need fewer than the steps of a histogram, whose best number grows so.
+
+    Examples
+    --------
+    >>> usual_hats(100), usual_hats(1_000), usual_hats(10_000), usual_hats(100_000)
+    (5, 9, 17, 33)
+    """
+    return max((hats for hats in HATS if hats**3 <= steps), default=HATS[0])
+
+
+@dataclass(frozen=True, eq=False)
+class HatScale:
+    """The levels of one channel of numbers: its marginal distribution cut into parts of equal mass.
+
+    Attributes
+    ----------
+    marginal : Marginal
+    """
+
+    marginal: Marginal
+
+    @classmethod
+    def of(cls, values: Floats, weights: Floats) -> HatScale:
+        """Return the levels of some numbers, each as often as its weight says; NaN is missing."""
+        return cls(fitted_marginal(values, weights))
+
+    def same_as(self, other: HatScale | None) -> bool:
+        """Return whether all numbers have the same levels as on another scale."""
+        if other is None:
+            return False
+        here, there = (each.marginal.__getstate__() for each in (self, other))
+        return all(np.array_equal(value, there[name]) for name, value in here.items())
+
+    def levels(self, values: Floats) -> NDArray[np.uint16]:
+        """Return the level of each number; `LEVELS` where it is missing."""
+        known = ~np.isnan(values)
+        made = np.full(len(values), LEVELS, np.uint16)
+        place = np.floor(self.marginal.cdf(values[known]) * LEVELS)
+        made[known] = np.clip(place, 0, LEVELS - 1)
+        return made
+
+    def log_density(self, values: Floats) -> Floats:
+        """Return the log density of each number given its level; 0 where it is missing."""
+        found = np.zeros(len(values))
+        known = ~np.isnan(values)
+        found[known] = self.marginal.log_density(values[known]) + np.log(LEVELS)
+        return found
+
+    def at(self, places: Floats) -> Floats:
+        """Return the numbers at which the cdf is as given."""
+        return self.marginal.from_scores(ndtri(places))
+
+    @cached_property
+    def means(self) -> Floats:
+        """The mean of the numbers of each level."""
+        nodes, weights = np.polynomial.legendre.leggauss(POINTS)
+        inside = (np.arange(LEVELS)[:, None] + (nodes + 1) / 2) / LEVELS
+        return np.asarray(self.at(inside) @ weights / 2)
+
+    def quantiles(self, tables: Floats, shares: Sequence[float]) -> Floats:
+        """Return the quantiles of numbers whose levels have some distributions, shape (tables, shares)."""
+        below = np.cumsum(tables, axis=1)
+        made = np.empty((len(tables), len(shares)))
+        for place, share in enumerate(shares):
+            level = np.minimum((below < share * below[:, -1:]).sum(axis=1), LEVELS - 1)
+            own = np.take_along_axis(tables, level[:, None], axis=1)[:, 0]
+            over = share * below[:, -1] - (np.take_along_axis(below, level[:, None], axis=1)[:, 0] - own)
+            part = np.clip(np.divide(over, own, out=np.full(len(own), 0.5), where=own > 0), 0.0, 1.0)
+            made[:, place] = self.at((level + part) / LEVELS)
+        return made
+
+    def __getstate__(self) -> dict[str, Marginal]:
+        # What was worked out on the way is worked out again.
+        return {"marginal": self.marginal}
+
+
+def level_codes(codes: Codes, values: Floats, scales: Sequence[HatScale | None]) -> Codes:
+    """Return the codes of steps with the levels of channels that are numbers, shape (steps, channels)."""
+    if not any(scales):
+        return codes
+    made = np.array(codes, np.promote_types(codes.dtype, np.uint16), order="F")
+    numbers = [channel for channel, scale in enumerate(scales) if scale is not None]
+    for place, channel in enumerate(numbers):
+        scale = scales[channel]
+        assert scale is not None
+        made[:, channel] = scale.levels(values[:, place])
+    return made
