@@ -21,7 +21,7 @@ __all__ = ["FullGaussian", "PatternedRows", "TiedGaussian"]
 BLOCK = 1024
 """Rows that are worked on at once: their products with all states stay in the processor's cache."""
 
-START_STEPS = 10
+START_STEPS = 3
 """EM steps of the normal distribution that rows with missing cells start from: a start need not be a maximum."""
 
 PRIOR_SHAPES = ("diagonal", "pooled")
