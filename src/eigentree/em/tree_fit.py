@@ -13,6 +13,7 @@ from eigentree.em.estep.unique_rows import columns_with_missing
 from eigentree.em.init.trees import TreeInit, completed
 from eigentree.em.multistart import ETA, MIXED, ROWS_PER_PARAMETER, Candidate, Sample, multistart, run_each
 from eigentree.em.optimize.stopping import Stopping
+from eigentree.em.out_of_core.parted_rows import PartedRows
 from eigentree.em.smoothing import smoothed
 from eigentree.em.tree_objective import TreeObjective
 from eigentree.inference.networks.network import LatentNetwork
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from eigentree.em.init.trees import Kind
     from eigentree.em.multistart import Multistart
     from eigentree.em.optimize.objective import Objective
-    from eigentree.em.out_of_core.parted_rows import PartedRows
+    from eigentree.em.out_of_core.number_rows import NumberRows
     from eigentree.graphs.graph import LatentGraph
     from eigentree.inference.tensors.named_tables import TableKey
 
@@ -44,7 +45,7 @@ class TreeFit:
     max_iter: int
     accelerate: bool = True
     threads: int = 1
-    validation: TreeObjective | None = None
+    validation: Objective | None = None
 
     @cached_property
     def whole(self) -> TreeObjective:
@@ -54,6 +55,11 @@ class TreeFit:
     def objective(self, rows: DistinctRows) -> TreeObjective:
         """Return the objective of some rows."""
         return TreeObjective.of(self.graph, rows, self.missing, self.pseudo_counts, self.threads)
+
+    def last(self, finish: Finish) -> Objective:
+        """Return the objective that the last run is on, where its rows are not in memory."""
+        assert isinstance(finish.rows, PartedRows)
+        return finish.rows.objective(self.graph, self.missing, self.pseudo_counts, finish.numbers, self.threads)
 
     def initialisers(self, first: DistinctRows) -> TreeInit:
         """Return the initialisers, which start from the rows of a sample."""
@@ -110,7 +116,7 @@ def fit_tree(
 class Finish(NamedTuple):
     """Where the last run of a fit is: on `size` rows that are not in memory, those of some numbers or all."""
 
-    rows: PartedRows
+    rows: PartedRows | NumberRows
     size: int
     numbers: Integers | None
     stopping: Stopping
@@ -146,7 +152,7 @@ def fit_rows(
         return
     sample, stopping = fit.sample, fit.stopping
     if finish is not None:
-        objective = finish.rows.objective(fit.graph, fit.missing, fit.pseudo_counts, finish.numbers, fit.threads)
+        objective = fit.last(finish)
         sample, stopping = Sample(objective, finish.size, sample.chance), finish.stopping
         if state is not None:
             # More rows may show what the sample lacks.

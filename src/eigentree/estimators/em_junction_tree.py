@@ -21,9 +21,8 @@ from eigentree.em.estep.unique_rows import DistinctRows, columns_with_missing
 from eigentree.em.holdout import Fold, check_split, folds_of, held_out
 from eigentree.em.init.trees import FEW_PSEUDO_COUNTS, KINDS
 from eigentree.em.mixed.emission_choice import checked_emissions, column_kinds, families_of_columns
-from eigentree.em.mixed.mixed_fit import MixedFit, mixed_layout
-from eigentree.em.mixed.mixed_objective import MixedObjective
 from eigentree.em.mixed.mixed_search import average_designs, search_designs
+from eigentree.em.mixed.number_columns import NumberColumns
 from eigentree.em.optimize.stopping import Stopping
 from eigentree.em.parameters import ParameterLayout
 from eigentree.em.size_search import SizeProblem, average, search
@@ -32,12 +31,15 @@ from eigentree.em.tree_fit import TreeFit, fit_rows
 from eigentree.em.tree_objective import TreeObjective
 from eigentree.errors import ParameterError, quoted
 from eigentree.estimators.memory_sample import (
+    fit_numbers,
     fit_sample,
+    number_rows,
     parted_rows,
+    search_numbers,
     search_sample,
     some_of,
 )
-from eigentree.estimators.mixed_rows_read import NumberColumns, mixed_problem, split_rows
+from eigentree.estimators.mixed_rows_read import mixed_fit, mixed_problem, read_rows, split_rows
 from eigentree.estimators.mixins.constructor_parameters import estimator_class, learns
 from eigentree.estimators.mixins.iterative_mixin import IterativeMixin, warn_interrupted
 from eigentree.estimators.mixins.latent_mixin import LatentMixin, checked_init, encoded
@@ -53,6 +55,7 @@ if TYPE_CHECKING:
     from eigentree.data.tables.columns import Columns
     from eigentree.data.tables.state_rules import Categories, NumericRule, UnknownRule
     from eigentree.em.init.trees import Kind
+    from eigentree.em.mixed.mixed_fit import MixedFit
     from eigentree.em.mixed.mixed_search import MixedSearchState
     from eigentree.em.optimize.stopping import Rule
     from eigentree.em.size_search import SearchState
@@ -246,10 +249,11 @@ class EMJunctionTree(IterativeMixin, LatentMixin):
         if (template := open_template(self.structure)) is not None:
             return self._fit_sizes(template, X, sample_weight, validation, random)
         graph, columns, rows = resolved(self.structure, X, ReadOptions.of(self, sample_weight))
+        fit: TreeFit
         finish: Finish | None = None
         families = families_of_columns(self.emissions, columns)
         if families:
-            fit, count = self._mixed_fit(graph, columns, families, rows, sample_weight, validation, random)
+            fit, finish, count = self._mixed_fit(graph, columns, families, rows, sample_weight, validation, random)
         elif isinstance(rows, Encoded):
             parted, share = parted_rows(rows), self.validation_fraction
             rows, sample_weight, count, finish = fit_sample(
@@ -260,6 +264,7 @@ class EMJunctionTree(IterativeMixin, LatentMixin):
                 rows, sample_weight = some_of(rows, sample_weight, int(self.finish_rows), random)
             count = rows.count
         if not families:
+            assert isinstance(rows, Rows)
             fit = self._tree_fit(graph, columns, rows, sample_weight, validation, random, finish)
         init = checked_init(self.init, fit.graph) if isinstance(self.init, LatentNetwork) else self._start
         most = self.max_iter * (self.n_init if init == "random" else 1)
@@ -294,7 +299,7 @@ class EMJunctionTree(IterativeMixin, LatentMixin):
             )
         found, columns = any_rows_and_columns(X, ReadOptions.of(self, sample_weight))
         if families_of_columns(self.emissions, columns):
-            return self._fit_designs(found, columns, sample_weight, validation, random)
+            return self._fit_designs(template, found, columns, sample_weight, validation, random)
         pairs: PairCounts | None = None
         if isinstance(found, Encoded):
             parted = parted_rows(found)
@@ -335,6 +340,7 @@ class EMJunctionTree(IterativeMixin, LatentMixin):
 
     def _fit_designs(
         self,
+        template: HiddenChowLiu,
         X: Rows | Encoded,
         columns: Columns,
         sample_weight: ArrayLike | None,
@@ -345,7 +351,11 @@ class EMJunctionTree(IterativeMixin, LatentMixin):
         families = families_of_columns(self.emissions, columns)
         given = families if self.emissions != "auto" else {}
         numbers = NumberColumns.of(columns, {**families, **given})
-        rows = numbers.read(X, sample_weight).by_value()
+        if isinstance(X, Encoded):
+            found = search_numbers(numbers, number_rows(numbers, X), self.finish_rows, random)
+        else:
+            found = numbers.read(X, sample_weight)
+        rows = found.by_value()
         held = None if validation is None else numbers.read(validation, None)
         if isinstance(self.emissions, Mapping):
             given = checked_emissions(self.emissions)
@@ -358,6 +368,7 @@ class EMJunctionTree(IterativeMixin, LatentMixin):
             FEW_PSEUDO_COUNTS if isinstance(self.pseudo_counts, str) else float(self.pseudo_counts),
             self.n_jobs,
             self.n_init,
+            template.most_states,
             random,
         )
         state: MixedSearchState | None = None
@@ -480,23 +491,22 @@ class EMJunctionTree(IterativeMixin, LatentMixin):
         sample_weight: ArrayLike | None,
         validation: ArrayLike | Any | None,
         random: np.random.Generator,
-    ) -> tuple[MixedFit, int]:
-        """Return the fit of rows with numbers, with those that are held out, and how many rows there are."""
+    ) -> tuple[MixedFit, Finish | None, int]:
+        """Return the fit of rows with numbers, with those held out, where it ends, and how many rows there are."""
         numbers = NumberColumns.of(columns, families)
         graph = numbers.graph(graph)
-        rows = numbers.read(X, sample_weight)
+        share, finish = self.validation_fraction, None
+        if isinstance(X, Encoded):
+            how = (self.finish_rows, share, random, self._stopping)
+            rows, finish = fit_numbers(graph, numbers, number_rows(numbers, X), *how)
+        else:
+            rows = read_rows(numbers, X, sample_weight, self.finish_rows, random)
         count = len(rows.codes)
-        held = None
-        if validation is not None:
-            held = numbers.read(validation, None)
-        rows, held = (rows, held) if held else split_rows(rows, self.validation_fraction, random)
-        missing = numbers.missing(graph, rows) | (numbers.missing(graph, held) if held else frozenset())
-        layout = mixed_layout(graph, families, numbers.names, rows)
-        checked = MixedObjective.of(layout, numbers.names, held, missing, 0.0, self.n_jobs) if held else None
+        held = None if validation is None else numbers.read(validation, None)
+        rows, held = (rows, held) if held else split_rows(rows, share, random)
         pseudo_counts = PSEUDO_COUNTS[0] if isinstance(self.pseudo_counts, str) else float(self.pseudo_counts)
-        stopping = self._stopping(len(rows.weights), float(rows.weights.sum()), layout.learned_count)
-        how = (pseudo_counts, stopping, self.max_iter, False, self.n_jobs, checked)
-        return MixedFit(graph, rows, missing, *how, vectors=layout, names=numbers.names), count
+        ends = (finish, pseudo_counts, self._stopping, self.max_iter, self.n_jobs)
+        return mixed_fit(graph, numbers, rows, held, *ends), finish, count
 
     @property
     def _column_kinds(self) -> dict[str, str]:

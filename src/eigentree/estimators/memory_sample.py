@@ -5,11 +5,16 @@ from __future__ import annotations
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from eigentree.data.streams.encoded_stream import StreamedRows
 from eigentree.data.streams.partitions import Partitions
 from eigentree.data.tables.rows import Rows
 from eigentree.data.tables.weights import NO_WEIGHT, checked_weights
+from eigentree.em.mixed.mixed_fit import mixed_layout
 from eigentree.em.out_of_core.dask_workers import ClusterRows
+from eigentree.em.out_of_core.number_rows import DiskNumbers
+from eigentree.em.out_of_core.number_workers import ClusterNumbers
 from eigentree.em.out_of_core.on_disk import DiskRows
 from eigentree.em.out_of_core.parted_rows import MEMORY_CELLS, sampled_numbers
 from eigentree.em.parameters import ParameterLayout
@@ -21,17 +26,19 @@ from eigentree.messages import notice
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    import numpy as np
     from numpy.typing import ArrayLike
 
-    from eigentree.arrays import Floats
+    from eigentree.arrays import Floats, Integers
     from eigentree.data.streams.encoded_stream import Encoded
     from eigentree.data.tables.columns import Columns
+    from eigentree.em.mixed.mixed_rows import MixedRows
+    from eigentree.em.mixed.number_columns import NumberColumns
     from eigentree.em.optimize.stopping import Stopping
+    from eigentree.em.out_of_core.number_rows import NumberRows
     from eigentree.em.out_of_core.parted_rows import PartedRows
     from eigentree.graphs.graph import LatentGraph
 
-__all__ = ["fit_sample", "parted_rows", "search_sample", "some_of"]
+__all__ = ["fit_numbers", "fit_sample", "number_rows", "parted_rows", "search_numbers", "search_sample", "some_of"]
 
 FINISH_ROWS, FINISH_ROWS_PER_PARAMETER = 1_000_000, 1_000
 """On how many rows the last run is by default, and how many at least for each entry of the tables: the chance
@@ -39,6 +46,9 @@ error, p / 2n nats per row, is then at most 1/2000."""
 
 MEMORY_ROWS = 200_000
 """How many rows a search has in memory; more where that would be less than `ROWS_PER_PARAMETER`."""
+
+MEMORY_ROWS_OF_NUMBERS = 10_000
+"""Rows by which emissions are made once only to count their parameters."""
 
 
 def parted_rows(rows: Encoded) -> PartedRows:
@@ -50,6 +60,17 @@ def parted_rows(rows: Encoded) -> PartedRows:
     if not found.count:
         raise DataError("the data have no rows; give at least one")
     if not found.weight:
+        raise DataError(NO_WEIGHT)
+    return found
+
+
+def number_rows(numbers: NumberColumns, rows: Encoded) -> NumberRows:
+    """Return the rows with numbers of a stream: where they lie, if these are partitions, or else kept on disk."""
+    if isinstance(rows, StreamedRows) and isinstance(rows.stream, Partitions):
+        found: NumberRows = ClusterNumbers(numbers, rows.stream, rows.weight)
+    else:
+        found = DiskNumbers(numbers, rows)
+    if not found.count:
         raise DataError(NO_WEIGHT)
     return found
 
@@ -82,21 +103,56 @@ def fit_sample(
     few = None if validation_fraction or isinstance(finish_rows, Integral) else rows.few()
     if few is not None:
         return Rows.of_codes(few.codes, columns), few.weights, rows.count, None
+    width = len(columns.names)
+    numbers, finish = _sampled(rows, parameters, width, finish_rows, validation_fraction, random, stopping)
+    codes, weights = rows.taken(numbers)
+    return Rows.of_codes(codes, columns), weights, len(numbers), finish
+
+
+def fit_numbers(
+    graph: LatentGraph,
+    numbers: NumberColumns,
+    rows: NumberRows,
+    finish_rows: int | str | None,
+    validation_fraction: float,
+    random: np.random.Generator,
+    stopping: Callable[[int, float, int], Stopping],
+) -> tuple[MixedRows, Finish | None]:
+    """Return rows with numbers in memory, and where a fit that begins with them ends; as `fit_sample` does.
+
+    What emissions learn before EM begins, such as the scale of a prior, they learn from these rows.
+    """
+    some = rows.taken(sampled_numbers(rows.count, MEMORY_ROWS_OF_NUMBERS, np.random.default_rng(0)))
+    parameters = mixed_layout(graph, numbers.families, numbers.names, some).learned_count
+    width = len(numbers.columns.names) + len(numbers.names)
+    places, finish = _sampled(rows, parameters, width, finish_rows, validation_fraction, random, stopping)
+    return rows.taken(places), finish
+
+
+def _sampled(
+    rows: PartedRows | NumberRows,
+    parameters: int,
+    width: int,
+    finish_rows: int | str | None,
+    validation_fraction: float,
+    random: np.random.Generator,
+    stopping: Callable[[int, float, int], Stopping],
+) -> tuple[Integers, Finish | None]:
+    """Return the numbers of the rows in memory, and where a fit that begins with them ends, if elsewhere."""
     count = _finished_on(finish_rows, rows.count, parameters)
-    size = min(count, _memory_rows(parameters, len(columns.names)))
+    size = min(count, _memory_rows(parameters, width))
     # A generator of its own where rows are sampled: a fit to all rows is the one that it would be in memory.
     draws = random if size == rows.count else random.spawn(1)[0]
-    codes, weights = rows.taken(sampled_numbers(rows.count, size, draws))
+    sample = sampled_numbers(rows.count, size, draws)
     if size == count:
-        return Rows.of_codes(codes, columns), weights, count, None
+        return sample, None
     if validation_fraction:
         raise ParameterError(
             f"a share of {count:,} rows that are not in memory cannot be held out; give validation= rows of their "
             f"own, or finish_rows up to {size:,}"
         )
     numbers = sampled_numbers(rows.count, count, draws) if count < rows.count else None
-    finish = Finish(rows, count, numbers, stopping(count, rows.weight * count / rows.count, parameters))
-    return Rows.of_codes(codes, columns), weights, size, finish
+    return sample, Finish(rows, count, numbers, stopping(count, rows.weight * count / rows.count, parameters))
 
 
 def search_sample(
@@ -106,22 +162,43 @@ def search_sample(
     few = None if isinstance(finish_rows, Integral) else rows.few()
     if few is not None:
         return Rows.of_codes(few.codes, columns), few.weights, rows.count
-    most = int(finish_rows) if isinstance(finish_rows, Integral) else _memory_rows(0, len(columns.names))
+    numbers = _tried(rows, len(columns.names), finish_rows, random, "sizes are", ", and the tree is that of all")
+    codes, weights = rows.taken(numbers)
+    return Rows.of_codes(codes, columns), weights, len(numbers)
+
+
+def search_numbers(
+    numbers: NumberColumns, rows: NumberRows, finish_rows: int | str | None, random: np.random.Generator
+) -> MixedRows:
+    """Return the rows on which structures and emissions of a table with numbers are tried."""
+    width = len(numbers.columns.names) + len(numbers.names)
+    return rows.taken(_tried(rows, width, finish_rows, random, "structure and emissions are", ""))
+
+
+def _tried(
+    rows: PartedRows | NumberRows,
+    width: int,
+    finish_rows: int | str | None,
+    random: np.random.Generator,
+    what: str,
+    besides: str,
+) -> Integers:
+    """Return the numbers of the rows on which a search is; warn where a user who did not say so gets a sample."""
+    most = int(finish_rows) if isinstance(finish_rows, Integral) else _memory_rows(0, width)
     count = min(rows.count, most)
     if count < rows.count and finish_rows is None:
         raise ParameterError(
-            f"the sizes of a learned tree are tried on rows in memory, and {rows.count:,} are too many; give "
-            f"finish_rows a number, or a structure of some size"
+            f"{what} tried on rows in memory, and {rows.count:,} are too many; give finish_rows a number, or a "
+            f"structure of some size"
         )
     if count < rows.count and finish_rows == "auto":
         notice(
-            f"sizes are tried on a sample of {count:,} of the {rows.count:,} rows, and the tree is that of all; "
-            f"finish_rows={count} says that this is meant, another number takes so many",
+            f"{what} tried on a sample of {count:,} of the {rows.count:,} rows{besides}; finish_rows={count} says "
+            f"that this is meant, another number takes so many",
             UserWarning,
         )
     draws = random if count == rows.count else random.spawn(1)[0]
-    codes, weights = rows.taken(sampled_numbers(rows.count, count, draws))
-    return Rows.of_codes(codes, columns), weights, count
+    return sampled_numbers(rows.count, count, draws)
 
 
 def _memory_rows(parameters: int, columns: int) -> int:

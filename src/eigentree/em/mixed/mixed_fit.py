@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from eigentree.em.mixed.mixed_init import MixedInit
 from eigentree.em.mixed.mixed_objective import MixedLayout, MixedObjective
+from eigentree.em.out_of_core.number_rows import NumberRows
 from eigentree.em.parameters import ParameterLayout
 from eigentree.em.tree_fit import TreeFit
 from eigentree.emissions.families import make
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from eigentree.em.mixed.mixed_rows import MixedRows
+    from eigentree.em.optimize.objective import Objective
+    from eigentree.em.tree_fit import Finish
     from eigentree.graphs.graph import LatentGraph
 
 __all__ = ["MixedFit", "mixed_layout"]
@@ -33,9 +36,15 @@ class MixedFit(TreeFit):
         """Return the objective of some rows."""
         return MixedObjective.of(self.vectors, self.names, rows, self.missing, self.pseudo_counts, self.threads)
 
+    def last(self, finish: Finish) -> Objective:
+        """Return the objective that the last run is on, where its rows are not in memory."""
+        assert isinstance(finish.rows, NumberRows)
+        how = (self.missing, self.pseudo_counts, finish.numbers, self.threads)
+        return finish.rows.objective(self.vectors, self.names, *how)
+
     def initialisers(self, first: Any) -> Any:
         """Return the initialisers, which start from the rows of a sample."""
-        objective = self.whole if first is self.rows else self.objective(first)
+        objective: Any = self.whole if first is self.rows else self.objective(first)
         return MixedInit(objective, first, self.names)
 
 

@@ -49,7 +49,10 @@ class MixedRows(NamedTuple):
 
     def part(self, start: int, stop: int) -> MixedRows:
         """Return consecutive rows."""
-        own = slice(start, stop)
+        return self.taken(slice(start, stop))
+
+    def taken(self, own: Integers | slice) -> MixedRows:
+        """Return some of the rows."""
         return MixedRows(self.codes[own], self.values[own], self.weights[own], self.first[own])
 
     def sampled(self, size: int, random: np.random.Generator) -> tuple[MixedRows, float]:

@@ -1,0 +1,214 @@
+"""Rows with numbers that are not in memory: kept on disk in stretches of a fixed length, read one after another.
+
+Stretches are those of rows in memory, however a stream is cut, and so are all sums: the objective is the same to
+the last bit. What of a stretch does not depend on parameters is worked out again in each pass, for about the time
+of its E-step, so that memory holds one stretch for each thread.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from eigentree.data.streams.encoded_stream import Scratch, kept_on_disk
+from eigentree.em.estep.unique_rows import margins
+from eigentree.em.mixed import mixed_rows
+from eigentree.em.mixed.mixed_objective import MixedLayout, MixedObjective, NumberObjective, Responsibilities
+from eigentree.em.mixed.mixed_rows import MixedRows
+from eigentree.errors import FileError
+from eigentree.inference.threads import in_order
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from eigentree.arrays import Floats, Integers
+    from eigentree.data.streams.encoded_stream import Encoded
+    from eigentree.em.mixed.number_columns import NumberColumns
+
+__all__ = ["DiskNumbers", "NumberRows", "joined_rows"]
+
+
+class NumberRows(ABC):
+    """Rows with numbers that are not in memory; those without weight are left out.
+
+    Attributes
+    ----------
+    count : int
+    numbers : NumberColumns
+    margins : mapping of str to array
+        How often each code of each column occurs, by weight, missing cells last.
+    """
+
+    count: int
+    numbers: NumberColumns
+    margins: Mapping[str, Floats]
+
+    @property
+    def weight(self) -> float:
+        """The total weight of the rows."""
+        return float(next(iter(self.margins.values())).sum())
+
+    def with_missing(self) -> frozenset[str]:
+        """Return the categories with missing cells."""
+        found = frozenset(name for name, counts in self.margins.items() if counts[-1] > 0)
+        return found - set(self.numbers.names)
+
+    @abstractmethod
+    def taken(self, places: Integers) -> MixedRows:
+        """Return the rows at some places among all, which rise."""
+
+    @abstractmethod
+    def objective(
+        self,
+        layout: MixedLayout,
+        names: Sequence[str],
+        missing: frozenset[str],
+        pseudo_counts: float,
+        places: Integers | None = None,
+        threads: int = 1,
+    ) -> NumberObjective:
+        """Return the objective of all rows, or of those at some places.
+
+        `names` are the number columns, those in `missing` may have missing cells.
+        """
+
+
+def joined_rows(parts: Sequence[MixedRows]) -> MixedRows:
+    """Return the rows of several parts, in their order."""
+    codes, values, weights, first = (np.concatenate(each) for each in zip(*parts, strict=True))
+    return MixedRows(np.asfortranarray(codes), values, weights, first)
+
+
+class DiskNumbers(NumberRows):
+    """Rows with numbers that are read once, and then lie in a temporary file."""
+
+    def __init__(self, numbers: NumberColumns, rows: Encoded) -> None:
+        self.numbers = numbers
+        self._file = _StretchFile(numbers.parts(rows.parts()), numbers.states)
+        self.count, self.margins = self._file.count, self._file.margins
+
+    def taken(self, places: Integers) -> MixedRows:
+        """Return the rows at some places among all, which rise."""
+        return joined_rows(list(self._chosen(places)))
+
+    def _chosen(self, places: Integers) -> Iterator[MixedRows]:
+        """Yield those at some places, stretch after stretch."""
+        for number in range(self._file.stretches):
+            first = number * self._file.size
+            start, stop = np.searchsorted(places, [first, first + self._file.size])
+            if stop > start:
+                yield self._file.read(number).taken(places[start:stop] - first)
+
+    def objective(
+        self,
+        layout: MixedLayout,
+        names: Sequence[str],
+        missing: frozenset[str],
+        pseudo_counts: float,
+        places: Integers | None = None,
+        threads: int = 1,
+    ) -> NumberObjective:
+        """Return the objective of all rows, or of those at some places."""
+        file = self._file if places is None else _StretchFile(self._chosen(places), self.numbers.states)
+        prior = layout.tables.prior(file.margins, pseudo_counts)
+        return DiskObjective(layout, tuple(names), file, missing, prior, threads)
+
+
+@dataclass(frozen=True, eq=False)
+class DiskObjective(NumberObjective):
+    """The objective of rows with numbers on disk: one stretch after another is read and passed."""
+
+    vectors: MixedLayout
+    names: tuple[str, ...]
+    file: _StretchFile
+    missing: frozenset[str]
+    prior: Floats
+    threads: int
+
+    @property
+    def weight(self) -> float:
+        """The total weight of the rows."""
+        return self.file.weight
+
+    def responsibilities(self, parameters: Floats) -> Responsibilities:
+        """Return what the E-step finds in all rows; threads share the stretches."""
+        found = in_order(
+            lambda number: self._stretch(number).responsibilities(parameters), self.file.stretches, self.threads
+        )
+        return Responsibilities.total(found)
+
+    def log_likelihood(self, parameters: Floats) -> float:
+        """Return the log-likelihood of the rows; -inf if one is impossible."""
+        return sum(
+            in_order(
+                lambda number: self._stretch(number).log_likelihood(parameters), self.file.stretches, self.threads
+            )
+        )
+
+    def _stretch(self, number: int) -> MixedObjective:
+        rows = self.file.read(number)
+        return MixedObjective.of(self.vectors, self.names, rows, self.missing, 0.0)
+
+
+class _StretchFile:
+    """Rows in a temporary file, in stretches of one length but for the last; it goes when this goes."""
+
+    def __init__(self, parts: Iterable[MixedRows], states: Mapping[str, int]) -> None:
+        """Write rows, which come in parts of any sizes."""
+        self.size, self.stretches, self.count, self.weight = mixed_rows.STRETCH, 0, 0, 0.0
+        self.margins = {name: np.zeros(count + 1) for name, count in states.items()}
+        self._kinds: list[tuple[np.dtype[Any], tuple[int, ...]]] = []
+        self._lock = Lock()
+        with self._writing():
+            self._scratch = Scratch()
+        self._file: Any = self._scratch.file
+        for rows in _in_stretches(parts, self.size):
+            self._kinds = [(each.dtype, each.shape[1:]) for each in rows]
+            with self._writing():
+                for each in rows:
+                    self._file.write(each.tobytes("F"))
+            self.stretches += 1
+            self.count += len(rows.weights)
+            self.weight += float(rows.weights.sum())
+            for name, found in margins(rows.codes, rows.weights, states).items():
+                self.margins[name] += found
+        with self._writing():
+            self._file.flush()
+
+    def _writing(self) -> Any:
+        """Raise `FileError` where there is no room."""
+        return kept_on_disk("rows of numbers", f", after {self.count:,} rows", ", or give fewer finish_rows")
+
+    def read(self, number: int) -> MixedRows:
+        """Return the rows of a stretch."""
+        first = number * self.size
+        count = min(self.size, self.count - first)
+        every = [np.empty((count, *shape), kind, order="F") for kind, shape in self._kinds]
+        a_row = sum(each.nbytes for each in every) // count
+        with self._lock:
+            self._file.seek(first * a_row)
+            read = [self._file.readinto(each.T.data.cast("B")) for each in every]
+        if read != [each.nbytes for each in every]:
+            raise FileError(f"rows {first} and after cannot be read again: their file was cut short")
+        return MixedRows(*every)
+
+
+def _in_stretches(parts: Iterable[MixedRows], size: int) -> Iterator[MixedRows]:
+    """Yield rows so many at a time, however they come; the last stretch has what is left."""
+    held: list[MixedRows] = []
+    count = 0
+    for rows in parts:
+        start = 0
+        while count + len(rows.weights) - start >= size:
+            stop = start + size - count
+            yield joined_rows([*held, rows.part(start, stop)])
+            held, count, start = [], 0, stop
+        if start < len(rows.weights):
+            held.append(rows.part(start, len(rows.weights)))
+            count += len(rows.weights) - start
+    if held:
+        yield joined_rows(held)
