@@ -166,9 +166,11 @@ def test_a_hidden_markov_model_has_hmmlearns_names() -> None:
     second = et.HMM(2, order=2, n_init=1, max_iter=5, random_state=0).fit(words)
     factorial = et.HMM((2, 2), n_init=1, max_iter=5, random_state=0).fit(words)
     channels = et.HMM(2, n_init=1, max_iter=5, random_state=0).fit([[["a", "x"], ["b", "y"]]] * 4)
-    for other in (second, factorial, channels):
-        with pytest.raises(AttributeError, match="transmat_ is for order 1, one chain and one channel"):
+    for other in (second, factorial):
+        with pytest.raises(AttributeError, match="transmat_ is for order 1 and one chain"):
             other.transmat_  # noqa: B018
+    with pytest.raises(AttributeError, match="one channel"):
+        channels.emissionprob_  # noqa: B018
 
 
 @pytest.mark.parametrize(

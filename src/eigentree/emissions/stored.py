@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,23 +9,27 @@ import numpy as np
 
 from eigentree.emissions.base import PARAMETER, Emission, StackedEmission
 from eigentree.emissions.families import FAMILIES
+from eigentree.emissions.marginal import Marginal
 from eigentree.errors import FileError
 from eigentree.io.codec import NUMBER, VALUE, At
 from eigentree.io.documents import Section, UnknownEntryError, plain, typed, whole
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from eigentree.io.stores import Reader, Writer
 
 __all__ = ["emission_content", "read_emission"]
 
-PARTS: tuple[type[Any], ...] = ()
+PARTS: tuple[type[Any], ...] = (Marginal,)
 """What emissions are made of, beside arrays and plain values."""
 
 SIMPLE = {"float": float, "int": int, "str": str, "bool": bool}
 
 
 def _known() -> dict[str, type[Any]]:
-    return {each.__name__: each for each in (*FAMILIES.values(), *PARTS, StackedEmission)}
+    every: tuple[type[Any], ...] = (*FAMILIES.values(), *PARTS, StackedEmission)
+    return {each.__name__: each for each in every}
 
 
 def emission_content(writer: Writer, emission: Any) -> dict[str, Any]:
@@ -59,7 +62,7 @@ def read_emission(reader: Reader, content: Any) -> Emission:
     try:
         with np.errstate(all="ignore"):
             means, variances = emission.moments(np.full((1, emission.width), np.nan))
-            proper = emission.states > 0 and np.isfinite(means).all() and (variances >= 0).all()
+            proper = bool(emission.states > 0 and np.isfinite(means).all() and (variances >= 0).all())
             proper = proper and all(
                 not np.isnan(emission.log_prob(means[:, state])).any() for state in range(emission.states)
             )
@@ -106,7 +109,8 @@ def _value(reader: Reader, name: str, content: Any, kind: str) -> Any:
         return _read(reader.within(name), entry["part"])
     if "parts" in entry.content:
         return tuple(
-            _value(reader, f"{name}.{place}", each, "") for place, each in enumerate(typed(entry["parts"], list, name))
+            _value(reader, f"{name}.{place}", each, "")
+            for place, each in enumerate(typed(entry["parts"], list, name))
         )
     at = At(name, name, {})
     if kind == "float":

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from eigentree.data.tables.columns import Columns
     from eigentree.validation import Seed
 
-__all__ = ["drawn_lazily", "filled_lazily", "predicted_lazily", "scored_lazily"]
+__all__ = ["drawn_lazily", "filled_lazily", "numbers_predicted_lazily", "predicted_lazily", "scored_lazily"]
 
 SCORES = "log_probability"
 """The name of a series of scores."""
@@ -38,6 +38,19 @@ def predicted_lazily(model: Any, frame: Any, target: str, labels: Sequence[Any])
     columns = pd.Index(list(labels), name=target)
     like = pd.DataFrame(np.zeros((0, len(columns))), index=empty_frame(frame).index, columns=columns)
     return lazy_frame(frame.to_delayed(), _predicted, model, columns, like=like, divisions=frame.divisions)
+
+
+def numbers_predicted_lazily(model: Any, frame: Any, target: str, quantiles: Sequence[float] | None) -> Any:
+    """Return a Dask Series of the mean of a number in each row, or a Dask DataFrame of its quantiles."""
+    import pandas as pd
+
+    index = empty_frame(frame).index
+    if quantiles is None:
+        like: Any = pd.Series(np.zeros(0), index=index, name=target)
+    else:
+        columns = pd.Index(list(quantiles), name="quantile")
+        like = pd.DataFrame(np.zeros((0, len(columns))), index=index, columns=columns)
+    return lazy_frame(frame.to_delayed(), _number, model, target, like, like=like, divisions=frame.divisions)
 
 
 def filled_lazily(model: Any, frame: Any, method: str, seed: Seed) -> Any:
@@ -79,6 +92,16 @@ def _predicted(frame: Any, model: Any, columns: Any) -> Any:
 
     proba = model.predict_proba(frame, columns.name) if len(frame) else np.zeros((0, len(columns)))
     return pd.DataFrame(np.asarray(proba), index=frame.index, columns=columns)
+
+
+def _number(frame: Any, model: Any, target: str, like: Any) -> Any:
+    import pandas as pd
+
+    if like.ndim == 1:
+        found = model.predict(frame, target) if len(frame) else np.zeros(0)
+        return pd.Series(found, index=frame.index, name=target)
+    found = model.predict_quantiles(frame, target, like.columns) if len(frame) else np.zeros(like.shape)
+    return pd.DataFrame(np.asarray(found), index=frame.index, columns=like.columns)
 
 
 def _filled(part: tuple[Any, int], model: Any, method: Any) -> Any:

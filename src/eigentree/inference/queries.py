@@ -19,7 +19,12 @@ from eigentree.data.tables.labeled_table import LabeledTable
 from eigentree.data.tables.restore import filled_rows, row_labels, sampled_rows
 from eigentree.data.tables.rows import Rows, rows_at_a_time
 from eigentree.errors import DataError, GraphError, ParameterError, in_short, quoted
-from eigentree.inference.dask_queries import drawn_lazily, filled_lazily, predicted_lazily
+from eigentree.inference.dask_queries import (
+    drawn_lazily,
+    filled_lazily,
+    numbers_predicted_lazily,
+    predicted_lazily,
+)
 from eigentree.inference.threads import in_stretches
 from eigentree.messages import notice, renamed_arguments
 from eigentree.validation import (
@@ -90,13 +95,23 @@ class Queries(ABC):
         shares = [finite_number("quantiles", share, 0.0) for share in quantiles]
         if not shares or not all(0 < share < 1 for share in shares):
             raise ParameterError(f"quantiles are shares between 0 and 1, not {quoted(quantiles)}")
-        return by_row(X, self._predicted_number(X, target, shares), ["quantile"], [shares])
+        found: Any = self._predicted_number(X, target, shares)
+        return found if is_dask_frame(X) else by_row(X, found, ["quantile"], [shares])
 
-    def _predicted_number(self, X: ArrayLike | Any, target: str, quantiles: Sequence[float] | None = None) -> Floats:
+    def _predicted_number(
+        self, X: ArrayLike | Any, target: str, quantiles: Sequence[float] | None = None
+    ) -> Floats:
         model: Any = self._model
         if target not in self._columns.numbers:
             raise DataError(f"{quoted(target)} is no column of numbers; predict_proba has its probabilities")
-        self._check_in_memory(X, "predict")
+        if is_dask_frame(X):
+            lazy: Floats = numbers_predicted_lazily(self, X, target, quantiles)
+            return lazy
+        if is_stream(X):
+            raise DataError(
+                f"numbers are predicted of rows in memory or of a Dask DataFrame, and these come in batches "
+                f"({quoted(X)}); predict batch by batch, or leave the cells missing and call impute_to"
+            )
         found: Floats = model.predict_number(Rows.of(X, self._columns, absent=target), target, quantiles)
         return found
 

@@ -54,7 +54,9 @@ def checked_emissions(emissions: Any) -> dict[tuple[str, ...], Any]:
     seen: set[str] = set()
     for group, family in given.items():
         if not group or not all(isinstance(name, str) for name in group):
-            raise ParameterError(f"emissions are given by names of columns, or tuples of names, not {quoted(group)}")
+            raise ParameterError(
+                f"emissions are given by names of columns, or tuples of names, not {quoted(group)}"
+            )
         for name in group:
             if name in seen:
                 raise ParameterError(f"emissions name {name!r} twice; a column has one emission")
@@ -66,7 +68,7 @@ def checked_emissions(emissions: Any) -> dict[tuple[str, ...], Any]:
 
 def column_kinds(emissions: Any) -> dict[str, str]:
     """Return the kinds of columns that given families ask for."""
-    kinds = {}
+    kinds: dict[str, str] = {}
     for group, family in checked_emissions(emissions).items():
         name = family.get("family") if isinstance(family, Mapping) else family
         kinds |= dict.fromkeys(group, KINDS_OF.get(str(name), "continuous"))
@@ -82,7 +84,9 @@ def families_of_columns(emissions: Any, columns: Columns) -> dict[tuple[str, ...
     for group in given:
         for name in group:
             if name not in columns.names:
-                raise ParameterError(f"emissions name {quoted(name)}, no column{what_there_is(name, columns.names)}")
+                raise ParameterError(
+                    f"emissions name {quoted(name)}, no column{what_there_is(name, columns.names)}"
+                )
     found = {group: family for group, family in given.items() if family != CATEGORICAL}
     named = {name for group in found for name in group}
     for name, meaning in zip(columns.names, columns.meanings, strict=True):
@@ -99,5 +103,3 @@ def coded_columns(families: Mapping[tuple[str, ...], Any], columns: Columns) -> 
     """Return the columns of labels among those that have a family: ordered ones."""
     meanings = dict(zip(columns.names, columns.meanings, strict=True))
     return [name for group in families for name in group if not isinstance(meanings[name], Numbers)]
-
-

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+import warnings
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import cycle
@@ -11,13 +11,20 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from eigentree.em.init.classes import NOISE, SHARPNESS, Classes, carried, copies_of_class, most_classes, random_start
+from eigentree.em.init.classes import (
+    NOISE,
+    SHARPNESS,
+    Classes,
+    carried,
+    copies_of_class,
+    most_classes,
+)
 from eigentree.em.multistart import Candidate
 from eigentree.errors import RankError
 from eigentree.inference.threads import one_thread
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from eigentree.arrays import Floats, Integers
     from eigentree.em.init.trees import Kind
@@ -84,7 +91,9 @@ class MixedInit:
         tables = carried(self.objective.layout.tables, found, noise, random if noise else None)
         shares = np.full((len(places), classes), (1.0 - SHARPNESS) / classes)
         shares[np.arange(len(places)), places] += SHARPNESS
-        return self.objective.of_posteriors(tables, [self._posterior(block, shares, noise) for block in self._blocks])
+        return self.objective.of_posteriors(
+            tables, [self._posterior(block, shares, noise) for block in self._blocks]
+        )
 
     @property
     def _blocks(self) -> tuple[Block, ...]:
@@ -132,7 +141,9 @@ class MixedInit:
     def _own_clusters(self, hidden: str, random: np.random.Generator) -> Integers:
         """Return clusters of the rows by the observed children of a hidden variable; at random if it has none."""
         graph, states = self._graph, self._graph.states[hidden]
-        children = [name for name in graph.neighbors(hidden) if name in graph.observed and hidden in graph.parents(name)]
+        children = [
+            name for name in graph.neighbors(hidden) if name in graph.observed and hidden in graph.parents(name)
+        ]
         if not children:
             return random.integers(states, size=len(self.rows.weights))
         numbers = [place for place, name in enumerate(self.numbers) if name in children]
@@ -186,8 +197,6 @@ def clusters(
     with one_thread():
         seed = int(random.integers(2**31))
         model = KMeans(count, n_init=1, max_iter=iterations, random_state=seed)
-        import warnings
-
         with warnings.catch_warnings():
             # That it has not converged is meant.
             warnings.simplefilter("ignore")

@@ -1,9 +1,9 @@
 """Structure, emissions and size for a table of categories and numbers, chosen on held-out rows.
 
 Designs are compared: latent classes and a tree of hidden variables, with numbers as they are or as normal scores.
-Numbers that are correlated share an emission, and so a hidden variable; latent classes have one group of all numbers.
-Hidden states double while held-out rows gain. The best design is then improved in small steps: other numbers of
-states, more or less shrinkage of covariances. Several fits of it are averaged.
+Numbers that are correlated share an emission, and so a hidden variable; latent classes have one group of all
+numbers. Hidden states double while held-out rows gain. The best design is then improved in small steps: other
+numbers of states, more or less shrinkage of covariances. Several fits of it are averaged.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -22,6 +23,7 @@ from eigentree.em.optimize.run import em_run
 from eigentree.em.optimize.stopping import Stopping
 from eigentree.em.sizes import CLASSES, Size, SizeSearch, SizeTrial
 from eigentree.emissions.base import stacked
+from eigentree.emissions.marginal import fitted_marginal
 from eigentree.graphs.graph import LatentGraph
 from eigentree.graphs.structure_learning import hidden_chow_liu, mixture_of_trees
 from eigentree.graphs.templates import apart
@@ -31,7 +33,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from eigentree.arrays import Floats
+    from eigentree.em.init.trees import Kind
     from eigentree.em.mixed.mixed_rows import MixedRows
+    from eigentree.emissions.marginal import Marginal
     from eigentree.inference.networks.network import LatentNetwork
 
 __all__ = ["Design", "MixedProblem", "MixedSearchState", "average_designs", "search_designs"]
@@ -45,10 +49,9 @@ MOST_ITERATIONS = 100
 SHRINKAGE_STEP = 4.0
 """By how much the rows of a covariance's prior are multiplied or divided: less is hard to tell apart."""
 
-DRAWN_STATES = 64
-"""Most states of a hidden variable: more would need tens of thousands of rows."""
+SCORES = "normal_scores"
 
-FAMILIES = ("full",)
+FAMILIES = (SCORES, "full")
 """Families of groups of numbers that are compared."""
 
 
@@ -106,6 +109,8 @@ class MixedProblem:
         All rows, where held-out ones were taken from them.
     fits : int
         How many fits are averaged at most where there is one fold; else one of each.
+    most_states : int
+        Of a hidden variable.
     """
 
     columns: Mapping[str, int]
@@ -118,6 +123,12 @@ class MixedProblem:
     pseudo_counts: float
     threads: int
     fits: int
+    most_states: int
+
+    @cached_property
+    def held_weights(self) -> Floats:
+        """The weights of all held-out rows, fold by fold."""
+        return np.concatenate([held.weights for _, held in self.folds])
 
     def designs(self) -> list[Design]:
         """Return the designs that are compared, each with the fewest states."""
@@ -132,13 +143,23 @@ class MixedProblem:
             found += [Design(True, groups, families[0], 1.0, 2) for groups in sorted(trees, key=len)]
         return found
 
-    def families(self, design: Design) -> dict[tuple[str, ...], Any]:
-        """Return the family of each group of numbers."""
-        chosen = {
-            group: {"family": design.family, "prior_rows": design.prior_rows * (len(group) + 2), "prior_shape": "pooled"}
-            for group in design.groups
-        }
+    def families(self, design: Design, fold: int) -> dict[tuple[str, ...], Any]:
+        """Return the family of each group of numbers, with the marginals of a fold's training rows."""
+        chosen: dict[tuple[str, ...], Any] = {}
+        for group in design.groups:
+            prior = {"prior_rows": design.prior_rows * (len(group) + 2), "prior_shape": "pooled"}
+            chosen[group] = {"family": design.family, **prior}
+            if design.family == SCORES:
+                chosen[group]["marginals"] = tuple(self._marginals[fold][name] for name in group)
         return {**self.given, **chosen}
+
+    @cached_property
+    def _marginals(self) -> list[dict[str, Marginal]]:
+        """The smooth density of each number in the training rows of each fold; every design needs the same."""
+        return [
+            {name: fitted_marginal(rows.values[:, at], rows.weights) for at, name in enumerate(self.names)}
+            for rows, _ in self.folds
+        ]
 
     def graph(self, design: Design) -> LatentGraph:
         """Return the graph of a design."""
@@ -176,31 +197,45 @@ def correlated(rows: MixedRows, names: Sequence[str], among: Sequence[str]) -> l
     correlation = centred.T @ centred / np.outer(spread, spread).clip(np.finfo(np.float64).tiny)
     apart_by = (1.0 - np.abs(correlation).clip(0.0, 1.0))[np.triu_indices(len(among), 1)]
     cluster = fcluster(linkage(apart_by, "complete"), 1.0 - MEDIUM, "distance")
-    return [tuple(name for name, own in zip(among, cluster, strict=True) if own == each) for each in np.unique(cluster)]
+    return [
+        tuple(name for name, own in zip(among, cluster, strict=True) if own == each) for each in np.unique(cluster)
+    ]
 
 
 class MixedMember(NamedTuple):
-    """A design fitted to each fold: the parameters with the highest held-out log-likelihood, and their layouts."""
+    """A design fitted to each fold: the parameters with the highest held-out log-likelihood, and their layouts.
+
+    `scores` are the log densities of all held-out rows, fold by fold.
+    """
 
     design: Design
     trial: SizeTrial
     fits: tuple[tuple[MixedObjective, Floats], ...]
     histories: tuple[tuple[tuple[float, ...], tuple[float, ...]], ...]
+    scores: Floats
+
+    def beats(self, other: MixedMember, weights: Floats) -> bool:
+        """Return whether held-out rows prefer this to another; a larger one needs more than a standard error."""
+        if self.trial.parameters <= other.trial.parameters or self.design == other.design:
+            return self.trial.validation > other.trial.validation
+        gains = self.scores - other.scores
+        mean = np.average(gains, weights=weights)
+        error = math.sqrt(float(np.average((gains - mean) ** 2, weights=weights)) / max(weights.sum() - 1.0, 1.0))
+        return bool(mean > error)
 
 
 class MixedSearchState(NamedTuple):
-    """How far a search has come: all that were fitted so far; the others are as those of `SearchState`."""
+    """How far a search has come: all that were fitted so far, and the `best`.
+
+    The other attributes are as those of `SearchState`.
+    """
 
     members: tuple[MixedMember, ...]
     size: Size
+    best: Any = None
     passes: int = 0
     most: int = 0
     to_come: int = 0
-
-    @property
-    def best(self) -> MixedMember:
-        """The one with the highest held-out log-likelihood."""
-        return max(self.members, key=lambda member: member.trial.validation)
 
     @property
     def of_best_design(self) -> list[MixedMember]:
@@ -213,28 +248,30 @@ def search_designs(problem: MixedProblem, random: np.random.Generator) -> Iterat
     """Yield how far the search has come, again and again, until the last of the fits that are averaged."""
     state = MixedSearchState((), Size(CLASSES, 1))
 
-    def tried(design: Design) -> float:
+    def tried(design: Design) -> MixedMember:
         nonlocal state
         member = _fitted(problem, design, random.spawn(1)[0])
-        state = MixedSearchState((*state.members, member), design.size, 1, 1, problem.fits)
-        return member.trial.validation
+        best = member if state.best is None or member.beats(state.best, problem.held_weights) else state.best
+        state = MixedSearchState((*state.members, member), design.size, best, 1, 1, problem.fits)
+        return member
 
     for first in problem.designs():
-        design, last = first, -math.inf
-        while design.states <= DRAWN_STATES and (value := tried(design)) > last:
+        design, last = first, None
+        while design.states <= problem.most_states:
+            member = tried(design)
             yield state
-            last, design = value, design._replace(states=2 * design.states)
-        yield state
+            if last is not None and not member.beats(last, problem.held_weights):
+                break
+            last, design = member, design._replace(states=2 * design.states)
     known = {member.design for member in state.members}
-    improved = True
-    while improved:
-        before, best = state.best.trial.validation, state.best.design
-        for near in _neighbours(best):
-            if near not in known:
+    before = None
+    while state.best.design != before:
+        before = state.best.design
+        for near in _neighbours(before):
+            if near not in known and near.states <= problem.most_states:
                 known.add(near)
                 tried(near)
                 yield state
-        improved = state.best.trial.validation > before
     while len(problem.folds) == 1 and len(state.of_best_design) < problem.fits:
         tried(state.best.design)
         yield state
@@ -251,14 +288,14 @@ def _neighbours(design: Design) -> list[Design]:
 def _fitted(problem: MixedProblem, design: Design, random: np.random.Generator) -> MixedMember:
     """Return a design fitted to each fold."""
     began, passes = time.process_time(), 0
-    graph, families = problem.graph(design), problem.families(design)
-    fits, histories, training, held_total, log_likelihood = [], [], 0.0, 0.0, 0.0
-    for rows, held_rows in problem.folds:
-        layout = mixed_layout(graph, families, problem.names, rows)
+    graph = problem.graph(design)
+    fits, histories, scores, training, log_likelihood = [], [], [], 0.0, 0.0
+    for fold, (rows, held_rows) in enumerate(problem.folds):
+        layout = mixed_layout(graph, problem.families(design, fold), problem.names, rows)
         how = (problem.missing, problem.pseudo_counts, problem.threads)
         objective = MixedObjective.of(layout, problem.names, rows, *how)
         held = MixedObjective.of(layout, problem.names, held_rows, problem.missing, 0.0, problem.threads)
-        kind = "random" if design.tree else "mixture"
+        kind: Kind = "random" if design.tree else "mixture"
         start = MixedInit(objective, rows, problem.names).candidate(kind, random.spawn(1)[0]).make()
         *_, run = em_run(objective, start, Stopping("gain", 0.0), MOST_ITERATIONS, validation=held)
         fits.append((objective, run.parameters))
@@ -266,19 +303,18 @@ def _fitted(problem: MixedProblem, design: Design, random: np.random.Generator) 
         passes += run.iterations
         log_likelihood += objective.log_likelihood(run.parameters)
         training += objective.weight
-        held_total += run.score
-    weight = sum(float(held.weights.sum()) for _, held in problem.folds)
+        scores.append(_scores(problem, objective, run.parameters, held_rows))
     trial = SizeTrial(
         design.size,
         "random" if design.tree else "mixture",
         passes,
         fits[0][0].layout.free_count,
         log_likelihood / training,
-        held_total / weight,
+        float(np.average(np.concatenate(scores), weights=problem.held_weights)),
         time.process_time() - began,
         str(design),
     )
-    return MixedMember(design, trial, tuple(fits), tuple(histories))
+    return MixedMember(design, trial, tuple(fits), tuple(histories), np.concatenate(scores))
 
 
 def average_designs(problem: MixedProblem, state: MixedSearchState) -> tuple[LatentNetwork, SizeSearch]:
@@ -311,11 +347,9 @@ def _worth_averaging(
     """Return the fits of the best design whose average has the highest held-out log-likelihood, and that."""
     held = problem.folds[0][1]
     first, *others = state.of_best_design
-    kept = [first.fits[0]]
-    scores = [_scores(problem, *first.fits[0], held)]
-    best = first.trial.validation
+    kept, scores, best = [first.fits[0]], [first.scores], first.trial.validation
     for member in others:
-        more = [*scores, _scores(problem, *member.fits[0], held)]
+        more = [*scores, member.scores]
         mean = np.logaddexp.reduce(np.array(more), axis=0) - math.log(len(more))
         value = float(np.average(mean, weights=held.weights))
         if value > best:

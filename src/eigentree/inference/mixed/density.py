@@ -1,4 +1,4 @@
-"""`ConditionalDensity`: the distribution of a number given other cells, a mixture over the states of its parents."""
+"""`ConditionalDensity`: the distribution of a number given other cells, a mixture over its parents' states."""
 
 from __future__ import annotations
 
@@ -110,7 +110,8 @@ class ConditionalDensity:
 
     def __repr__(self) -> str:
         low, middle, high = self.quantile([0.05, 0.5, 0.95])
-        return f"ConditionalDensity({self.name}: mean {self.mean:.4g}, median {middle:.4g}, 90 % {low:.4g} … {high:.4g})"
+        ends = f"90 % {low:.4g} … {high:.4g}"
+        return f"ConditionalDensity({self.name}: mean {self.mean:.4g}, median {middle:.4g}, {ends})"
 
 
 def mixture_quantiles(cdf: Callable[[Floats], Floats], shares: Floats, mean: Floats, variance: Floats) -> Floats:
@@ -131,4 +132,5 @@ def mixture_quantiles(cdf: Callable[[Floats], Floats], shares: Floats, mean: Flo
         middle = 0.5 * (low + high)
         less = cdf(middle) < shares
         low, high = np.where(less, middle, low), np.where(less, high, middle)
-    return high
+    found: Floats = high
+    return found

@@ -47,7 +47,7 @@ class MixedModel(NetworkModel):
     emissions: Mapping[tuple[str, ...], Emission]
 
     @property
-    def columns(self) -> Columns:  # type: ignore[override]
+    def columns(self) -> Columns:
         """The columns, which know which of them are numbers."""
         return self.network.columns
 
@@ -184,7 +184,11 @@ class MixedModel(NetworkModel):
         states = np.asarray(network.columns.states)
         missing = known.codes == states
         self._take_categories(filled, known, known.codes)
-        wanted = [c for c in np.flatnonzero(missing.any(axis=0)).tolist() if network.graph.observed[c] in self.graph.states]
+        wanted = [
+            c
+            for c in np.flatnonzero(missing.any(axis=0)).tolist()
+            if network.graph.observed[c] in self.graph.states
+        ]
         for column, (table, lost) in zip(wanted, network.model.distributions(known.codes, wanted), strict=True):
             absent = missing[:, column]
             place = self.columns.position(network.graph.observed[column])

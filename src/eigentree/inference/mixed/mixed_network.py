@@ -55,7 +55,7 @@ class MixedNetwork(LatentNetwork):
         self,
         graph: LatentGraph,
         tables: Mapping[Any, ArrayLike],
-        emissions: Mapping[str | tuple[str, ...], Emission],
+        emissions: Mapping[Any, Emission],
         columns: Columns | None = None,
         hidden_labels: Mapping[str, Sequence[Hashable]] | None = None,
     ) -> None:
@@ -78,9 +78,13 @@ class MixedNetwork(LatentNetwork):
         numbers = {name for block in self.blocks for name in block.columns}
         for name in numbers:
             if graph.states[name] != 1:
-                raise NetworkError(f"{name!r} is a number, which has one state in the graph, not {graph.states[name]}")
+                raise NetworkError(
+                    f"{name!r} is a number, which has one state in the graph, not {graph.states[name]}"
+                )
         ones = {name: np.ones([*(graph.states[parent] for parent in graph.parents(name)), 1]) for name in numbers}
-        super().__init__(graph, {**tables, **shown, **ones}, None, columns or _columns(graph, numbers), hidden_labels)
+        super().__init__(
+            graph, {**tables, **shown, **ones}, None, columns or _columns(graph, numbers), hidden_labels
+        )
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.graph, self.tables, self.all_emissions, self.columns, self.hidden_labels)
@@ -146,7 +150,7 @@ class MixedNetwork(LatentNetwork):
         return free
 
     @property
-    def model(self) -> MixedModel:  # type: ignore[override]
+    def model(self) -> MixedModel:
         """The model in codes and values."""
         if "_mixed" not in vars(self):
             base = super().model
@@ -170,5 +174,7 @@ def _table(graph: LatentGraph, name: str, emission: Any) -> Floats:
 def _columns(graph: LatentGraph, numbers: set[str]) -> Columns:
     plain = Columns.of(graph)
     # Nothing is known of their range or resolution.
-    meanings = [Numbers("continuous", False, -math.inf, math.inf, 0.0) if name in numbers else None for name in plain.names]
+    meanings = [
+        Numbers("continuous", False, -math.inf, math.inf, 0.0) if name in numbers else None for name in plain.names
+    ]
     return replace(plain, meanings=tuple(meanings))

@@ -1,8 +1,9 @@
 """The leaves of a graph that are numbers, and the discrete graph in which each row of them is a line.
 
-A number that is known says only how probable it is in each state of its parents. So for some given rows, all numbers
-below the same parents are one column with a state for each different row of them, a *line*, whose conditional
-probability table holds these likelihoods (virtual evidence, Pearl 1988): inference and the E-step stay discrete.
+A number that is known says only how probable it is in each state of its parents. So for some given rows, all
+numbers below the same parents are one column with a state for each different row of them, a *line*, whose
+conditional probability table holds these likelihoods (virtual evidence, Pearl 1988): inference and the E-step stay
+discrete.
 """
 
 from __future__ import annotations
@@ -23,11 +24,11 @@ if TYPE_CHECKING:
     from eigentree.arrays import Floats, Integers
     from eigentree.emissions.base import Emission
 
-__all__ = ["Block", "LineGraph", "blocks_of", "block_lines", "line_graph", "lines_of_block", "without_numbers"]
+__all__ = ["Block", "LineGraph", "block_lines", "blocks_of", "line_graph", "lines_of_block", "without_numbers"]
 
 LEAST = 1e-290
-"""The least likelihood of a line relative to its best state: a row whose blocks contradict each other stays possible,
-and a product of it with a probability stays a normal number."""
+"""The least likelihood of a line relative to its best state: a row whose blocks contradict each other stays
+possible, and a product of it with a probability stays a normal number."""
 
 
 @dataclass(frozen=True)
@@ -65,18 +66,20 @@ def blocks_of(graph: LatentGraph, groups: Iterable[Sequence[str]]) -> tuple[Bloc
     Raises
     ------
     GraphError
-        When a number is no leaf, a group has several parents, or the graph is undirected.
+        When a number is no leaf, members of a group have different parents, or the graph is undirected.
     """
     found: dict[tuple[str, ...], list[tuple[str, ...]]] = {}
     for group in groups:
         for name in group:
             if not graph.directed:
-                raise GraphError(f"{name!r} is a number, which needs a directed graph; direct the edges away from it")
+                raise GraphError(
+                    f"{name!r} is a number, which needs a directed graph; direct the edges away from it"
+                )
             children = [child for child in graph.neighbors(name) if name in graph.parents(child)]
             if children:
                 raise GraphError(
-                    f"{name!r} is a number, and so a leaf, but {children[0]!r} depends on it; turn the edge around, or "
-                    f"make labels of the column"
+                    f"{name!r} is a number, and so a leaf, but {children[0]!r} depends on it; turn the edge "
+                    f"around, or make labels of the column"
                 )
         parents = {graph.parents(name) for name in group}
         if len(parents) > 1:
