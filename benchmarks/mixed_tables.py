@@ -39,8 +39,8 @@ FEWEST_MASKED_ROWS = 500
 QUANTILES = (0.05, 0.95)
 """Of a masked number; nine of ten lie between them."""
 
-MOST_INTERVALS = 200
-"""Masked cells of a column whose intervals are computed, at most."""
+MOST_INTERVALS = 600
+"""Masked cells of a table whose intervals are computed, at most."""
 
 
 @dataclass(frozen=True)
@@ -165,8 +165,9 @@ def covered(model: Any, split: MixedSplit, truth: Cells, missing: Cells) -> floa
     """Return the share of masked numbers that lie between the `QUANTILES` that a fitted model gives them."""
     truth = np.tile(truth, (len(missing) // len(truth), 1))
     inside: list[NDArray[np.bool_]] = []
+    most = MOST_INTERVALS // len(split.numbers)
     for j, number in enumerate(split.numbers):
-        rows = np.flatnonzero(np.isnan(missing[:, j]))[:MOST_INTERVALS]
+        rows = np.flatnonzero(np.isnan(missing[:, j]))[:most]
         low, high = np.asarray(model.predict_quantiles(frame_of(split, missing[rows]), number, QUANTILES)).T
         inside.append((low <= truth[rows, j]) & (truth[rows, j] <= high))
     return float(np.concatenate(inside).mean())
