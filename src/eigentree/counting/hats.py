@@ -81,7 +81,7 @@ def coarse_hats(hats: int) -> Floats:
 
 @lru_cache
 def level_tables(hats: int) -> Floats:
-    """Return what takes moments of hats to a table over levels, shape (levels, hats); its columns are normalised."""
+    """Return what takes moments of hats to a table over levels, shape (levels, hats); columns are normalised."""
     values = hat_values(hats)
     densities = values / values.sum(axis=0)
     return np.asarray(np.linalg.solve((values.T @ densities).T, densities.T).T)
