@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,20 +18,27 @@ from eigentree.em.optimize.stopping import SHORT_RUN, Stopping
 from eigentree.emissions.base import Emission
 from eigentree.emissions.families import FAMILIES, make
 from eigentree.errors import ParameterError, quoted
-from eigentree.inference.sequences.number_steps import NumberPass, distinct_sequences, value_places
+from eigentree.inference.sequences.number_steps import NumberPass, value_places
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from eigentree.arrays import Floats
     from eigentree.data.sequences.sequence_codes import Sequences
     from eigentree.data.tables.columns import Columns
     from eigentree.inference.sequences.number_steps import Numbered
 
-__all__ = ["NumberChainLayout", "NumberChainObjective", "channel_families", "given_emission", "started_emissions"]
+__all__ = [
+    "NumberChainLayout",
+    "NumberChainObjective",
+    "channel_families",
+    "chosen_families",
+    "given_emission",
+    "started_emissions",
+]
 
-TOGETHER = ("diagonal", "full")
-"""The families of several number channels among which one is chosen where none is given."""
+HELD_BLOCKS = 5
+"""One block of steps in so many is held out where a family is chosen."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +49,11 @@ class NumberChainLayout(ChainLayout):
     """
 
     numbers: Numbered = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, tables: ChainLayout, numbers: Numbered) -> NumberChainLayout:
+        """Return the layout of tables and emissions."""
+        return cls(tables.sizes, tables.order, tables.channels, tables.allowed, tables.starts, numbers)
 
     @cached_property
     def free_count(self) -> int:
@@ -151,54 +161,81 @@ def channel_families(emissions: Any, columns: Columns) -> dict[tuple[int, ...], 
                     f"'categorical', or leave it out"
                 )
     found = {tuple(map(columns.position, group)): family for group, family in families.items()}
-    if not isinstance(emissions, str) or len(columns.number_places) < 2:
-        return found
     if emissions == "auto":
         plain = [group for group, family in found.items() if family == "gaussian"]
-        if len(plain) > 1:
-            others = {group: family for group, family in found.items() if group not in plain}
-            return {tuple(place for group in plain for place in group): None} | others
-    elif FAMILIES[emissions].groups:
+        others = {group: family for group, family in found.items() if group not in plain}
+        return {tuple(place for group in plain for place in group): None, **others} if plain else found
+    if isinstance(emissions, str) and found and FAMILIES[emissions].groups:
         return {columns.number_places: emissions}
     return found
 
 
-def started_emissions(
+def chosen_families(
     families: Mapping[tuple[int, ...], Any],
     sequences: Sequences,
     weights: Floats,
-    states: int,
-    objective: Callable[[Numbered], NumberChainObjective],
+    layout: ChainLayout,
+    pseudo_counts: float,
     random: np.random.Generator,
-) -> Numbered:
-    """Return emissions of these families in which every state shows what all steps show together.
+) -> dict[tuple[int, ...], Any]:
+    """Return the families of number channels, chosen on held-out steps where none is given.
 
-    Where the family of several channels is to be chosen, it is that of the lower Bayesian information criterion
-    after a short EM run of the `objective` from clusters.
+    Channels are independent normal in each state, normal together, or semiparametric each, whichever has the
+    highest log density of held-out blocks of steps after a short EM run from clusters.
     """
-    numbers, merged = distinct_sequences(sequences, weights)
-    distinct = sequences.chosen(numbers)
-    of_steps = np.repeat(merged, distinct.lengths)
-
-    def started(group: tuple[int, ...], family: Any) -> Emission:
-        cells = np.ascontiguousarray(distinct.values[:, value_places(sequences.columns, group)])
-        return make(family, cells, of_steps, states)
-
-    made = {group: started(group, family or TOGETHER[0]) for group, family in families.items()}
     chosen = next((group for group, family in families.items() if family is None), None)
     if chosen is None:
-        return made
+        return dict(families)
+    others = {group: family for group, family in families.items() if family is not None}
+    candidates: list[dict[tuple[int, ...], Any]] = [{chosen: "diagonal"}, {chosen: "full"}]
+    if len(chosen) == 1:
+        candidates = [{chosen: "gaussian"}]
+    candidates.append({(place,): "semiparametric" for place in chosen})
+    whole = NumberPass.of_distinct(sequences, weights, {}, 1)
+    blocks = _blocks(whole)
+    if blocks is None:
+        return candidates[0] | others
     seed = int(random.integers(2**31))
-    candidates = [made, *(made | {chosen: started(chosen, family)} for family in TOGETHER[1:])]
-    return min(candidates, key=lambda each: _criterion(objective(each), np.random.default_rng(seed)))
+
+    def held_out(family: dict[tuple[int, ...], Any]) -> float:
+        learned, held = blocks
+        numbers = started_emissions(family | others, learned, layout.states)
+        own = NumberChainLayout.of(layout, numbers)
+        fit = NumberChainObjective(own, replace(learned, numbers=numbers), own.prior(pseudo_counts, 0.0))
+        start = NUMBER_KINDS["clusters"](fit, np.random.default_rng(seed))
+        *_, run = em_run(fit, start, Stopping("gain", 0.0), SHORT_RUN, accelerate=False)
+        return NumberChainObjective(own, replace(held, numbers=numbers), fit.prior).log_likelihood(run.parameters)
+
+    return max(candidates, key=held_out) | others
 
 
-def _criterion(objective: NumberChainObjective, random: np.random.Generator) -> float:
-    """Return the Bayesian information criterion after a short run from clusters."""
-    start = NUMBER_KINDS["clusters"](objective, random)
-    *_, run = islice(em_run(objective, start, Stopping("gain", 0.0), SHORT_RUN, accelerate=False), SHORT_RUN + 1)
-    fitted = objective.log_likelihood(run.parameters)
-    return objective.layout.free_count * math.log(max(objective.weight, 1.0)) - 2.0 * fitted
+def _blocks(whole: NumberPass) -> tuple[NumberPass, NumberPass] | None:
+    """Return sequences in blocks of steps, most of them and some held out; None where there are too few."""
+    lengths = np.diff(whole.starts)
+    size = max(1, int(lengths.sum()) // (2 * HELD_BLOCKS))
+    counts = -(-lengths // size)
+    sequence = np.repeat(np.arange(len(lengths)), counts)
+    number = np.arange(len(sequence)) - np.repeat(np.cumsum(counts) - counts, counts)
+    begins = whole.starts[sequence] + number * size
+    ends = np.minimum(begins + size, whole.starts[sequence + 1])
+    held = np.arange(len(sequence)) % HELD_BLOCKS == HELD_BLOCKS - 1
+    if not held.any():
+        return None
+    made = [whole.of_pieces(begins[own], ends[own], whole.weights[sequence[own]]) for own in (~held, held)]
+    return made[0], made[1]
+
+
+def started_emissions(
+    families: Mapping[tuple[int, ...], Any], steps: NumberPass, states: int
+) -> dict[tuple[int, ...], Emission]:
+    """Return emissions of these families in which every state shows what all steps show together."""
+    of_steps = np.repeat(steps.weights, np.diff(steps.starts))
+    return {
+        group: make(
+            family, np.ascontiguousarray(steps.values[:, value_places(steps.columns, group)]), of_steps, states
+        )
+        for group, family in families.items()
+    }
 
 
 def given_emission(what: str, template: Emission, given: Any) -> Emission:

@@ -21,6 +21,7 @@ from eigentree.em.number_chains import (
     NumberChainLayout,
     NumberChainObjective,
     channel_families,
+    chosen_families,
     given_emission,
     started_emissions,
 )
@@ -111,8 +112,9 @@ class EMHMM(IterativeMixin, HiddenSequenceMixin):
         What number channels show in each state. The name of a family, as "gaussian", "student", or for all number
         channels together "diagonal", "full" or "tied". A mapping of channels, or tuples of channels, to families:
         ``{"heart": "gaussian", ("x", "y"): "full", "sleep": "categorical"}``; a family with settings is a mapping,
-        as ``{"family": "gaussian", "prior_rows": 0.0}``. "auto": by the kind of each channel; of several that are
-        "gaussian" then, "full" or "diagonal", whichever has the lower BIC after a short run.
+        as ``{"family": "gaussian", "prior_rows": 0.0}``. "auto": by the kind of each channel; continuous ones are
+        independent normal, normal together ("full") or "semiparametric", whichever has the highest log density of
+        held-out steps after a short run.
     numeric : {"emissions", "quantiles", "error"}
         What continuous channels are: numbers with a density in each state, bins, or an error.
     n_jobs, verbose, categories, handle_unknown
@@ -295,19 +297,14 @@ class EMHMM(IterativeMixin, HiddenSequenceMixin):
         if self.start is not None:
             given = _of_each("start", self.start, len(sizes))
             starts = tuple(_distributions("start", own, (size,)) for own, size in zip(given, sizes, strict=True))
-        tables = (sizes, self.order, channels, self._allowed(), starts)
+        layout = ChainLayout(sizes, self.order, channels, self._allowed(), starts)
         families = channel_families(self.emissions, sequences.columns)
         if not families:
-            return ChainLayout(*tables)
-
-        def objective(numbers: Any) -> NumberChainObjective:
-            layout = NumberChainLayout(*tables, numbers)
-            found = self._objective(layout, sequences, weights, layout.prior(float(self.pseudo_counts), 0.0))
-            assert isinstance(found, NumberChainObjective)
-            return found
-
-        numbers = started_emissions(families, sequences, weights, math.prod(sizes), objective, random)
-        return NumberChainLayout(*tables, numbers)
+            return layout
+        chosen = chosen_families(families, sequences, weights, layout, float(self.pseudo_counts), random)
+        whole = NumberPass.of_distinct(sequences, weights, {}, self.n_jobs)
+        numbers = started_emissions(chosen, whole, layout.states)
+        return NumberChainLayout.of(layout, numbers)
 
     def _initialiser(self, problem: SequenceObjective) -> str:
         """Return the named initialiser, once it is one for these channels."""
