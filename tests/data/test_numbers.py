@@ -481,6 +481,18 @@ def test_other_libraries_hold_numbers_too() -> None:
         assert_array_equal(Rows.of(held, columns).values()[:, 0], np.where(np.arange(40) % 7 == 0, np.nan, prices))
 
 
+@pytest.mark.parametrize(("between", "clock"), [("T", "12:30:05"), (" ", "12:30"), (" ", "12:30:05.250000")])
+def test_dates_that_are_filled_in_are_written_as_the_others(between: str, clock: str) -> None:
+    texts = [f"2024-02-{day}{between}{clock}" for day in range(10, 29)]
+    frame = pd.DataFrame({"when": [*texts, None]})
+    columns = Columns.learned(frame, NUMBERS)
+    cells = cells_of(Rows.of(frame, columns))
+    cells[-1] = cells[0]
+    made = filled_rows(frame, Rows.of(frame, columns), columns, cells)["when"].tolist()
+    assert made[:-1] == texts
+    assert made[-1] == (texts[0] if clock != "12:30" else f"{texts[0]}:00")
+
+
 def test_a_buffer_of_csv_shows_dates_as_dates() -> None:
     out = io.StringIO()
     table().drop(columns="took").to_csv(out, index=False)

@@ -1,4 +1,4 @@
-"""What a column is, told by its cells: one rule, which a user can override column by column.
+"""What a column is, as its cells show: one rule, which a user can override column by column.
 
 The rule where an estimator has densities for numbers (``numeric="emissions"``):
 
@@ -6,7 +6,7 @@ The rule where an estimator has densities for numbers (``numeric="emissions"``):
 2. Codes 0 … k-1 without a gap, and numbers of which at most 12 differ, each in 5 rows on average, are categorical.
 3. Other whole numbers, none negative and 0 or 1 among them, are a count; -1 marks a missing cell there.
 4. Dates, durations, and text of which each cell is a date as 2024-02-29, are dates, numbers of days.
-5. All other numbers are continuous; whole numbers that name the rows are an error, since they tell nothing.
+5. All other numbers are continuous; whole numbers that name the rows are an error.
 
 Without densities (``"error"``, ``"quantiles"``) numbers are labels, an error where they look continuous, or bins.
 """
@@ -37,7 +37,7 @@ __all__ = ["graph_numbers", "learned_meaning", "stands_for_itself"]
 
 FEW_NUMBERS = 12
 """Of no more different numbers each can be a category: months, grades and answers on scales have no more, and
-measurements that were rounded soon have."""
+lengths or prices that were rounded soon have."""
 
 CHANCE_REPEATS = 10
 """Whole numbers that are all different name the rows where chance alone would have repeated so many of them."""
@@ -159,7 +159,7 @@ def _are_few(found: ValueCounts) -> bool:
 
 
 def _name_rows(known: ValueCounts) -> bool:
-    """Return whether all known cells are different whole numbers, as identifiers are and measurements are not."""
+    """Return whether all known cells are different whole numbers, as identifiers are and prices are not."""
     different = len(known.values)
     if not MANY_NUMBERS < different <= MOST_DIFFERENT or not is_identifier(known):
         return False

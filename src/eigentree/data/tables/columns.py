@@ -102,7 +102,7 @@ class Columns:
         are, in this order: those given, those declared by a categorical, the truth values, and else those that
         occur, sorted. Whole numbers 0, 1, … without a gap are codes, and stand for themselves. The number -1 marks
         a missing cell where the other numbers of its column begin at 0, or are labels of text. Which columns are
-        numbers is told in `column_kinds`.
+        numbers is decided in `column_kinds`.
 
         Parameters
         ----------

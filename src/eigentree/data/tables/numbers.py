@@ -227,6 +227,12 @@ class Numbers:
         # Not beyond 64 bits.
         return np.rint(values.clip(-(2.0**62), 2.0**62)).astype(np.int64) if self.whole else np.asarray(values)
 
+    def written(self, dates: NDArray[Any], like: Sequence[Label]) -> list[str]:
+        """Return dates as text in ISO form, with a space before the time of day as others have it, or a T."""
+        texts = np.datetime_as_string(dates, "D" if self.whole else "s" if self.step >= 1 / GRAINS["s"] else "us")
+        between = "T" if any("T" in str(other) for other in like) else " "
+        return [text.replace("T", between) for text in texts.tolist()]
+
     def described(self) -> str:
         """Return what cells can be, for a message."""
         if not self.unit:

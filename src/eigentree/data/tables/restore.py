@@ -44,10 +44,11 @@ def filled_rows(
     for place, at in enumerate(table.places(columns.names)):
         missing = rows.missing(place)
         if missing.any():
-            values = _decoded(columns.meanings[place], codes[missing, place], random)
-            if are_dates(values) and isinstance(table.column(at, ""), Categorical):
-                # Dates that were written as text.
-                values = object_array(map(str, values))
+            meaning = columns.meanings[place]
+            values = _decoded(meaning, codes[missing, place], random)
+            known = table.column(at, "")
+            if isinstance(meaning, Numbers) and are_dates(values) and isinstance(known, Categorical):
+                values = object_array(meaning.written(values, known.labels))
             filled[at] = missing, values
     if frame is not None:
         return _filled_frame(frame, filled)
