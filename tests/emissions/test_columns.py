@@ -92,7 +92,7 @@ def test_counts_that_vary_less_than_poisson_are_poisson() -> None:
 
 def test_student_is_of_highest_likelihood() -> None:
     cells = 5.0 + 2.0 * np.random.default_rng(0).standard_t(4.0, size=2000)
-    found = maximum_likelihood("student", cells, steps=400)
+    found = maximum_likelihood("student", cells, steps=60)
 
     def loss(vector: np.ndarray) -> float:
         return -float(stats.t.logpdf(cells, np.exp(vector[0]), vector[1], np.exp(vector[2])).sum())

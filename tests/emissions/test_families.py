@@ -142,7 +142,7 @@ def test_the_m_step_raises_expected_log_likelihood(family: str) -> None:
     cells, weights, posteriors = example(family, missing=0.0)
     counts = posteriors * weights[:, None]
     emission = make(family, cells, weights, STATES).fitted(cells, counts)
-    for _ in range({"student": 2000, "semiparametric": 300}.get(family, 10)):
+    for _ in range({"student": 100, "semiparametric": 300}.get(family, 10)):
         before, emission = emission, emission.fitted(cells, counts)
     features = emission.features(cells)
 
@@ -205,7 +205,9 @@ def test_a_state_without_weight_keeps_its_parameters(family: str) -> None:
     counts = posteriors[::-1] * weights[:, None]
     counts[:, 1] = 0.0
     emission = learned(family)
-    made = emission.fitted(cells, counts)
+    made = emission
+    for _ in range(20):
+        made = made.fitted(cells, counts)
     assert np.isfinite(made.vector).all()
     if family == "ordinal":
         # Thresholds are shared, and the origin is free.

@@ -6,23 +6,15 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-from numpy.polynomial import chebyshev
 from scipy.special import betainc, gammaln
 
 from eigentree.emissions.base import PARAMETER
-from eigentree.emissions.column import ColumnEmission, need_counts
+from eigentree.emissions.column import NODES, ColumnEmission, best_step, need_counts
 
 if TYPE_CHECKING:
     from eigentree.arrays import Floats, Integers
 
 __all__ = ["NegativeBinomial"]
-
-NODES = chebyshev.chebpts1(20)
-"""Logarithms of the factors by which an M-step changes a size, at which the likelihood is evaluated. Its
-singularities are at a distance of pi, so that interpolation between 20 nodes is exact to rounding."""
-
-STEPS = np.linspace(-1.0, 1.0, 257)
-"""Steps among which the best is found before Newton's method makes it exact."""
 
 SMALLEST_SIZE, LARGEST_SIZE = 1e-3, 1e5
 """With the largest, variance exceeds the Poisson's by a share of mean / 100,000, with the smallest by 1,000 times
@@ -89,8 +81,10 @@ class NegativeBinomial(ColumnEmission):
                 mean[state] = max(shown / rows, np.finfo(np.float64).tiny)
                 sizes = self.size[state] * np.exp(NODES)
                 prior = self.prior_rows * (gammaln(self.prior_mean + sizes) - gammaln(sizes))
-                size[state] *= np.exp(_best_step(np.array(rising) + prior, sizes, mean[state], rows))
-        return replace(self, mean=mean, size=np.clip(size, SMALLEST_SIZE, LARGEST_SIZE))
+                chance = sizes * np.log1p(mean[state] / sizes) + mean[state] * np.log1p(sizes / mean[state])
+                bounds = np.log(SMALLEST_SIZE / size[state]), np.log(LARGEST_SIZE / size[state])
+                size[state] *= np.exp(best_step(np.array(rising) + prior - rows * chance, *bounds)[0])
+        return replace(self, mean=mean, size=size)
 
     def log_prior(self) -> float:
         """Return the log probability of the prior's rows but for a constant."""
@@ -109,17 +103,3 @@ class NegativeBinomial(ColumnEmission):
         """Return a count sampled for each given state."""
         own = self.size[states]
         return random.negative_binomial(own, own / (own + self.mean[states])).astype(np.float64)
-
-
-def _best_step(rising: Floats, sizes: Floats, mean: float, rows: float) -> float:
-    """Return the change of log size of highest likelihood, given what it is at the nodes."""
-    heights = rising - rows * (sizes * np.log1p(mean / sizes) + mean * np.log1p(sizes / mean))
-    fitted = chebyshev.chebfit(NODES, heights - heights.max(), len(NODES) - 1)
-    slope, bend = chebyshev.chebder(fitted), chebyshev.chebder(fitted, 2)
-    best = float(STEPS[np.argmax(chebyshev.chebval(STEPS, fitted))])
-    for _ in range(3):  # From a distance of 1/256, the third is exact.
-        curvature = chebyshev.chebval(best, bend)
-        if curvature < 0:
-            moved = best - chebyshev.chebval(best, slope) / curvature
-            best = float(np.clip(moved, best - 1 / 128, best + 1 / 128))
-    return min(max(best, -1.0), 1.0)

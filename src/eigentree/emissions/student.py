@@ -6,10 +6,10 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-from scipy.special import digamma, gammaln, stdtr
+from scipy.special import gammaln, stdtr
 
 from eigentree.emissions.base import PARAMETER
-from eigentree.emissions.column import ColumnEmission, mean_and_variance
+from eigentree.emissions.column import NODES, ColumnEmission, best_step, mean_and_variance
 
 if TYPE_CHECKING:
     from eigentree.arrays import Floats, Integers
@@ -22,9 +22,6 @@ within three standard deviations."""
 
 START_DF = 10.0
 """Between normal and heavy tails: E-steps move it either way."""
-
-BISECTIONS = 50
-"""Halvings of the logarithms of the bounds of degrees of freedom, which leave rounding."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,31 +65,39 @@ class StudentT(ColumnEmission):
         return np.asarray(constant - half * np.log1p(self._distance(basis) / self.df))
 
     def sums(self, basis: Any, counts: Floats) -> Floats:
-        """Return weight, sums of the expected precision times 1, x and x^2, and of its log less itself.
+        """Return weight, sums of the expected precision times 1, x and x^2, and log-likelihoods at the nodes of df.
 
         A t distribution is a normal one whose precision has a gamma distribution; x is around `centre`.
         """
-        precision = (self.df + 1.0) / (self.df + self._distance(basis))
-        log_precision = np.log(precision) + digamma((self.df + 1.0) / 2.0) - np.log((self.df + 1.0) / 2.0)
-        x, own = basis - self.centre, counts * precision
-        sums = [counts, own, own * x, own * x**2, counts * (log_precision - precision)]
-        return np.stack([each.sum(axis=0) for each in sums], axis=1)
+        distance = self._distance(basis)
+        own, x = counts * (self.df + 1.0) / (self.df + distance), basis - self.centre
+        sums = [counts.sum(axis=0), own.sum(axis=0), (own * x).sum(axis=0), (own * x**2).sum(axis=0)]
+        for df in self.df * np.exp(NODES)[:, None]:
+            half = (df + 1.0) / 2.0
+            spread = half * np.einsum("nk,nk->k", counts, np.log1p(distance / df))
+            sums.append(sums[0] * (gammaln(half) - gammaln(df / 2.0) - 0.5 * np.log(df)) - spread)
+        return np.stack(sums, axis=1)
 
     def maximised(self, statistics: Floats) -> Self:
-        """Return location, scale and degrees of freedom of the rows of each state, the prior's included."""
-        seen = statistics[:, 0] > 0
-        weight, precision, total, squares, score = np.where(seen[:, None], statistics, 1.0).T
-        middle = total / precision
-        spread = np.maximum(squares - precision * middle**2, 0.0) + self.prior_rows * self.prior_variance
-        # Rounding leaves this much of the variance of equal cells.
-        floor = np.finfo(np.float64).eps * (self.prior_variance + middle**2)
-        scale = np.maximum(spread / (weight + self.prior_rows), floor)
-        return replace(
-            self,
-            location=np.where(seen, middle + self.centre, self.location),
-            squared_scale=np.where(seen, scale, self.squared_scale),
-            df=np.where(seen, _degrees(score / weight), self.df),
-        )
+        """Return, for each state, new location and scale (EM) or new degrees of freedom: what gains more."""
+        location, scale, df = self.location - self.centre, self.squared_scale.copy(), self.df.copy()
+        prior = self.prior_rows * self.prior_variance
+        for state, (weight, precision, total, squares, *heights) in enumerate(statistics):
+            if weight > 0:
+                middle, rows = total / precision, weight + self.prior_rows
+                spread = max(squares - precision * middle**2, 0.0) + prior
+                # Rounding leaves this much of the variance of equal cells.
+                floor = np.finfo(np.float64).eps * (self.prior_variance + middle**2)
+                new, old = max(spread / rows, floor), scale[state]
+                before = spread + precision * (middle - location[state]) ** 2
+                gain = 0.5 * (rows * np.log(old / new) + before / old - spread / new)
+                bounds = np.log(LEAST_DF / df[state]), np.log(MOST_DF / df[state])
+                step, other = best_step(np.array(heights), *bounds)
+                if gain >= other:
+                    location[state], scale[state] = middle, new
+                else:
+                    df[state] *= np.exp(step)
+        return replace(self, location=location + self.centre, squared_scale=scale, df=df)
 
     def log_prior(self) -> float:
         """Return the log density of the prior's rows."""
@@ -111,16 +116,3 @@ class StudentT(ColumnEmission):
         """Return a value sampled for each given state."""
         noise = random.standard_t(self.df[states])
         return np.asarray(self.location[states] + np.sqrt(self.squared_scale)[states] * noise)
-
-
-def _degrees(score: Floats) -> Floats:
-    """Return the degrees of freedom within bounds at which the expected log-likelihood is highest."""
-    low = np.full(score.shape, np.log(LEAST_DF))
-    high = np.full(score.shape, np.log(MOST_DF))
-    for _ in range(BISECTIONS):
-        middle = (low + high) / 2.0
-        half = np.exp(middle) / 2.0
-        # The slope falls as degrees of freedom grow.
-        rising = np.log(half) - digamma(half) + 1.0 + score > 0
-        low, high = np.where(rising, middle, low), np.where(rising, high, middle)
-    return np.asarray(np.exp((low + high) / 2.0))
