@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from eigentree.data.tables.numbers import Numbers
+from eigentree.emissions.base import StackedEmission
+from eigentree.emissions.full import FullGaussian
 from eigentree.inference.mixed.density import ConditionalDensity
 from eigentree.inference.mixed.mixed_network import MixedNetwork
 from eigentree.inference.networks.network import LatentNetwork
@@ -21,7 +23,18 @@ if TYPE_CHECKING:
     from eigentree.data.tables.labels import Meaning
     from eigentree.emissions.base import Emission
 
-__all__ = ["BINS", "NumberLeaf", "NumberProfile", "binned", "number_leaves", "pairs_of_group", "with_parents"]
+__all__ = [
+    "BINS",
+    "NumberLeaf",
+    "NumberProfile",
+    "binned",
+    "covariances",
+    "number_leaves",
+    "pairs_of_group",
+    "shown_number",
+    "shown_spread",
+    "with_parents",
+]
 
 BINS = 32
 """Bins of about equal probability: two normal numbers of correlation 0.9 keep 96 % of their information."""
@@ -30,7 +43,7 @@ FINE = 8
 """Parts of each bin, at whose middles the distribution of another number of the same group is taken."""
 
 REACH, POINTS = 4.0, 33
-"""Each state's distribution is first evaluated up to so many standard deviations from its mean, at so many points."""
+"""A state's distribution is first evaluated up to so many standard deviations from its mean, at so many points."""
 
 DIGITS = 4
 """Digits of a mean that are shown; of a standard deviation one less."""
@@ -144,24 +157,34 @@ class NumberProfile:
 
     def shown(self, value: float) -> str:
         """Return one of its numbers as text; a date as such."""
-        if value == value and isinstance(self.meaning, Numbers) and self.meaning.unit.startswith("datetime"):
-            return str(np.datetime64(self.meaning.restored(np.array([value]))[0], "D"))
-        return number(value, DIGITS) + (" days" if self._in_days else "")
+        return shown_number(value, self.meaning)
 
     def shown_spread(self, value: float) -> str:
         """Return a difference of its numbers as text; of dates in days."""
-        return number(value, DIGITS - 1) + (" days" if self._in_days else "")
+        return shown_spread(value, self.meaning)
 
-    @property
-    def _in_days(self) -> bool:
-        return isinstance(self.meaning, Numbers) and bool(self.meaning.unit)
+
+def shown_number(value: float, meaning: Meaning | None) -> str:
+    """Return a number of a column as text, a date as such."""
+    if value == value and isinstance(meaning, Numbers) and meaning.unit.startswith("datetime"):
+        return str(np.datetime64(meaning.restored(np.array([value]))[0], "D"))
+    return number(value, DIGITS) + _unit(meaning)
+
+
+def shown_spread(value: float, meaning: Meaning | None) -> str:
+    """Return a difference of numbers of a column as text, of dates in days."""
+    return number(value, DIGITS - 1) + _unit(meaning)
+
+
+def _unit(meaning: Meaning | None) -> str:
+    return " days" if isinstance(meaning, Numbers) and meaning.unit else ""
 
 
 def number_leaves(network: LatentNetwork) -> dict[str, NumberLeaf]:
     """Return the numbers of a network by name; none of a discrete one."""
     if not isinstance(network, MixedNetwork):
         return {}
-    found = {}
+    found: dict[str, NumberLeaf] = {}
     parents = [block.parents for block in network.blocks if block.parents]
     marginals = dict(zip(parents, network.clique_marginals(parents), strict=True))
     for block in network.blocks:
@@ -183,6 +206,15 @@ def binned(network: LatentNetwork, leaves: Mapping[str, NumberLeaf]) -> LatentNe
 def with_parents(network: LatentNetwork, leaves: Mapping[str, NumberLeaf]) -> LatentNetwork:
     """Return the discrete network in which a number shows the joint state of its parents."""
     return _with_tables(network, {name: np.eye(leaf.emission.states) for name, leaf in leaves.items()})
+
+
+def covariances(emission: Emission) -> Floats | None:
+    """Return the covariance of the columns of a group in each state; None where the family has none."""
+    if isinstance(emission, StackedEmission):
+        parts = [covariances(part) for part in emission.parts]
+        known = [part for part in parts if part is not None]
+        return np.concatenate(known) if len(known) == len(parts) else None
+    return emission.covariance if isinstance(emission, FullGaussian) else None
 
 
 def pairs_of_group(group: Sequence[NumberLeaf]) -> Iterator[tuple[str, str, Floats]]:

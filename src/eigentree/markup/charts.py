@@ -8,12 +8,13 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from eigentree.markup.html import number
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from eigentree.arrays import Floats, Integers
 
@@ -108,10 +109,14 @@ class Dots(NamedTuple):
 
 
 class CellGrid(NamedTuple):
-    """A table of cells, row below row: probabilities, or states (with their names; -1 is no cell)."""
+    """A table of cells, row below row: probabilities, or states (with their names; -1 is no cell).
+
+    `texts`, by row and column, stand in some cells in place of their probabilities.
+    """
 
     values: Floats | Integers
     states: tuple[str, ...] = ()
+    texts: Mapping[tuple[int, int], str] = MappingProxyType({})
 
 
 Mark: TypeAlias = Line | Dots | CellGrid

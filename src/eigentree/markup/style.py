@@ -107,6 +107,7 @@ vertical-align:baseline;font-weight:400}
 .eigentree .n{text-align:right;white-space:nowrap}
 .eigentree .p{display:block;padding:0 .4rem;min-width:2.4rem;text-align:right;white-space:nowrap;
 background:linear-gradient(90deg,var(--tint) var(--p),transparent var(--p))}
+.eigentree .q{padding:0 .4rem;color:var(--muted)}
 .eigentree .faint{color:var(--muted)}
 .eigentree .profile .label{position:sticky;left:0;background:var(--paper)}
 .eigentree .profile tbody tr:first-child>*{border-top:1px solid var(--rule)}

@@ -90,6 +90,7 @@ def _draw_cells(ax: Any, mark: CellGrid) -> None:
             if np.isfinite(share):
                 # Digits that say nothing are left out.
                 shown = "1" if share >= 0.995 else f"{share:.2f}".lstrip("0") if share >= 0.005 else "0"
+                shown = mark.texts.get((row, column), shown)
                 colour = "white" if share > DARK else COLOURS["ink"]
                 place = {"ha": "center", "va": "center", "fontsize": FONT - 1}
                 ax.text(column + 0.5, row + 0.5, shown, color=colour, **place)

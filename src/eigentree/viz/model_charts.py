@@ -53,13 +53,18 @@ LOOKS = (("accent", "o"), ("alert", "s"), ("green", "^"), ("pink", "D"), ("hidde
 
 
 class GridColumn(NamedTuple):
-    """What is shown of one column: its mutual information with the state, P(label | state), and P(label)."""
+    """What is shown of one column: its mutual information with the state, P(label | state), and P(label).
+
+    Of a number there is one row of shares, those of all rows below the mean in the state, and `texts` has the means
+    and standard deviations, those of all rows first.
+    """
 
     name: str
     nats: float
     labels: tuple[str, ...]
     shares: Floats
     overall: Floats
+    texts: tuple[tuple[str, ...], ...] = ()
 
 
 class ProfileGrid(NamedTuple):
@@ -83,7 +88,19 @@ def profile_grid(profile: Profile, columns: Sequence[str]) -> ProfileGrid:
     )
 
 
+def _number_column(profile: Profile, column: str, places: Integers) -> GridColumn:
+    own = profile.numbers[column]
+    moments, every = own.moments[places], own.overall
+    ranks = every.cdf(np.append(every.mean, moments[:, 0]))
+    means = (own.shown(every.mean), *map(own.shown, moments[:, 0].tolist()))
+    spreads = (own.shown_spread(every.std), *map(own.shown_spread, moments[:, 1].tolist()))
+    nats = profile.nats[profile.columns.index(column)]
+    return GridColumn(column, nats, ("mean", "sd"), ranks[None, 1:], ranks[:1], (means, spreads))
+
+
 def _grid_column(profile: Profile, column: str, places: Integers) -> GridColumn:
+    if column in profile.numbers:
+        return _number_column(profile, column, places)
     table = profile.table(column)
     labels, every = [shown_name(label, 24) for label in table.states[1]], table.array.T
     overall = np.nan_to_num(every) @ profile.shares.array
@@ -104,6 +121,7 @@ def profile_chart(profile: Profile, most: int, others: int) -> Chart:
     """
     grid = profile_grid(profile, profile.columns[:most])
     values: list[Floats] = []
+    texts: dict[tuple[int, int], str] = {}
     rows: list[str] = []
     lines = []
     for column in grid.columns:
@@ -112,6 +130,11 @@ def profile_chart(profile: Profile, most: int, others: int) -> Chart:
         labels = column.labels[first:]
         if rows:
             lines.append(Line(((0.0, len(rows)), (float(len(grid.states)), len(rows))), "ink", width=0.8))
+        if column.texts:
+            texts |= {(len(rows), place): text for place, text in enumerate(column.texts[0][1:])}
+            rows.append(f"{shown_name(column.name)} (mean)")
+            values.append(column.shares)
+            continue
         rows += [f"{shown_name(column.name)} = {labels[0]}", *labels[1:]]
         values.append(column.shares[first:])
     heads = [f"{state}\n{share:.0%}" for state, share in zip(grid.states, grid.shares, strict=True)]
@@ -119,18 +142,22 @@ def profile_chart(profile: Profile, most: int, others: int) -> Chart:
         f"state, and its share of {profile.basis}",
         left_out(len(grid.columns), len(profile.columns), "column", "most informative"),
         left_out(len(grid.states), len(profile.states), "state", "largest"),
+        "the more rows are below a mean, the darker" if texts else "",
         profile.note,
     ]
     whose = "hidden states" if profile.name == "state" else f"the states of {shown_name(profile.name)}"
     beside = f"; {counted(others, 'other hidden variable')} not shown" if others else ""
     x = Axis("\n".join(filter(None, notes)), 0.0, len(heads), _middles(heads), grid=False)
     return Chart(
-        f"profiles of {whose}\nP(label | state){beside}",
+        f"profiles of {whose}\nP(label | state){' and means of numbers' if texts else ''}{beside}",
         "",
         x,
         Axis("", float(len(rows)), 0.0, _middles(rows), grid=False),
-        (CellGrid(np.concatenate(values)), *lines),
-        (40.0 * max(len(heads), 4), 13.0 * len(rows) + 30.0),
+        (CellGrid(np.concatenate(values), texts=texts), *lines),
+        (
+            max(40.0, 5.0 * max(map(len, texts.values()), default=0) + 8) * max(len(heads), 4),
+            13.0 * len(rows) + 30.0,
+        ),
     )
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from eigentree.data.sequences.sequence_codes import Sequences
-from eigentree.errors import ParameterError, quoted
+from eigentree.errors import GraphError, ParameterError, quoted, what_there_is
 from eigentree.estimators.dependencies import edge_strengths
 from eigentree.estimators.em_hmm import EMHMM
 from eigentree.estimators.em_junction_tree import EMJunctionTree
@@ -28,12 +28,14 @@ from eigentree.validation import whole_number
 from eigentree.viz.diagrams import edge_ranks, graph_diagram, transition_diagram, tree_diagram
 from eigentree.viz.matplotlib_renderer import FONT, draw_chart, draw_diagram
 from eigentree.viz.model_charts import multistart_chart, profile_chart, state_sequence_chart
+from eigentree.viz.number_charts import density_chart
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 __all__ = [
     "decoded",
+    "densities",
     "graph",
     "learning_curve",
     "multistart",
@@ -140,8 +142,9 @@ def profiles(
 ) -> Any:
     """Return matplotlib's axes with the profiles of the states of a hidden variable: P(label | state).
 
-    One column of the figure for each state, with its share below, and a row for each label; the columns of the data
-    stand in the order of their mutual information with the variable (`eigentree.profiles`).
+    One column of the figure for each state, with its share below, and a row for each label, of a number for its
+    mean; the columns of the data stand in the order of their mutual information with the variable
+    (`eigentree.profiles`).
 
     Parameters
     ----------
@@ -158,14 +161,57 @@ def profiles(
     ParameterError
         When a model has no tables, no hidden variables, or there is nothing to draw on.
     """
+    profile, others = _profile_of(model, hidden)
+    return draw_chart(profile_chart(profile, whole_number("most", most), others), ax)
+
+
+def densities(
+    model: LatentNetwork | LatentMixin | HiddenSequenceMixin | Profile,
+    column: str | None = None,
+    hidden: str | None = None,
+    ax: Any = None,
+) -> Any:
+    """Return matplotlib's axes with the density of a number in each state of a hidden variable, times its share.
+
+    The dashed line is the density among all rows, the sum of the others.
+
+    Parameters
+    ----------
+    model : LatentNetwork, a fitted EMJunctionTree, OnlineEMJunctionTree or EMHMM, or one of `eigentree.profiles`
+    column : str, optional
+        A column of numbers; by default the one with the largest mutual information with the hidden variable.
+    hidden : str, optional
+        The hidden variable; by default the one with the largest sum of mutual information.
+    ax : matplotlib Axes, optional
+        Where to draw; by default a figure of its own.
+
+    Raises
+    ------
+    ParameterError
+        When a model has no tables, no hidden variables, no numbers, or there is nothing to draw on.
+    GraphError
+        When there is no such number, or no such hidden variable.
+    """
+    profile, _ = _profile_of(model, hidden)
+    names = [name for name in profile.columns if name in profile.numbers]
+    if not names:
+        raise ParameterError("the model has no columns of numbers, and so no densities to draw")
+    if column is not None and column not in names:
+        raise GraphError(f"there is no number {quoted(column)}{what_there_is(column, names)}")
+    chart = density_chart(profile, names[0] if column is None else column)
+    bigger = {"title": f"density of {chart.title}", "size": (330.0, 180.0)}
+    return draw_chart(replace(chart, **bigger, y=chart.y._replace(label="density times share")), ax)
+
+
+def _profile_of(model: Any, hidden: str | None) -> tuple[Profile, int]:
+    """Return the profile to draw, and how many others there are."""
     if isinstance(model, Profile):
         found = [model]
     else:
         found = list(profiles_of(model, None if hidden is None else [hidden]).values())
     if not found:
         raise ParameterError("the model has no hidden variables, and so no profiles to draw")
-    profile = max(found, key=lambda each: sum(each.nats))
-    return draw_chart(profile_chart(profile, whole_number("most", most), len(found) - 1), ax)
+    return max(found, key=lambda each: sum(each.nats)), len(found) - 1
 
 
 def learning_curve(model: EMJunctionTree | OnlineEMJunctionTree | EMHMM, ax: Any = None) -> Any:

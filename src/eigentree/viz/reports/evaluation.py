@@ -1,7 +1,8 @@
 """How a model does on rows: their log probability beside that of baselines, masked cells, and anomalies.
 
-Baselines are independent columns and a Chow-Liu tree; of sequences independent cells and Markov chains. They are
-compared on the same footing as the model: held-out, or in-sample.
+Baselines are independent columns and a Chow-Liu tree; of sequences independent cells and Markov chains. Numbers are
+normal there: each by itself, all together beside the tree of the categories, or given the number before. Baselines
+are compared on the same footing as the model: held-out, or in-sample.
 """
 
 from __future__ import annotations
@@ -18,26 +19,26 @@ from eigentree.counting.structure_and_schema import learn_structure
 from eigentree.data.sequences.sequence_codes import Sequences
 from eigentree.data.tables.columns import Columns
 from eigentree.data.tables.rows import Rows
+from eigentree.emissions.families import make
 from eigentree.errors import DataError, EigentreeError
 from eigentree.inference.networks.network import LatentNetwork
 from eigentree.inference.sequences.hmm_chain import Chain
+from eigentree.inference.sequences.number_steps import sums_of_sequences
 from eigentree.viz.reports.evaluation_data import sampled
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from eigentree.arrays import Booleans, Floats, Integers
+    from eigentree.emissions.base import Emission
     from eigentree.viz.reports.evaluation_data import EvaluationData, MaskedCells
 
 __all__ = [
     "Accuracy",
-    "Anomaly",
     "Baseline",
     "CalibrationBin",
     "Likelihoods",
     "MaskedAccuracy",
-    "UnexpectedCell",
-    "anomalies",
     "baselines",
     "calibration_bins",
     "likelihoods_of",
@@ -58,12 +59,6 @@ MOST_CELLS = 40_000
 
 MOST_SEQUENCE_CELLS = 2_000
 """Most cells of sequences that are masked; each takes a pass over its sequence for each label."""
-
-MOST_ROWS = 10
-MOST_UNEXPECTED = 4
-ROUNDING = 1e-12
-MOST_ANOMALOUS_CELLS = 4_000
-"""Most cells of anomalous sequences that are masked."""
 
 
 class Baseline(NamedTuple):
@@ -166,59 +161,103 @@ def _cross_validated(learn: Learner, data: EvaluationData) -> Floats:
 
 def baselines(data: EvaluationData) -> list[tuple[str, Learner]]:
     """Return the baselines of rows or sequences, by name."""
+    numbers, categories = data.columns.numbers, data.categories
     if data.starts is None:
-        return [("independent columns", _independent), ("Chow-Liu tree of the columns", _chow_liu)]
+        tree = "Chow-Liu tree of the columns"
+        if numbers:
+            tree = "Chow-Liu tree and a normal distribution" if categories else "normal distribution of all columns"
+        return [("independent columns", _independent), (tree, _together)]
     chains = "Markov chain" if len(data.columns.names) == 1 else "Markov chain of each channel"
+    if numbers:
+        chains = "Markov chain or normal autoregression of each channel" if categories else "normal autoregression"
     return [("independent cells", _independent), (chains, _markov_chains)]
 
 
 def _independent(data: EvaluationData) -> Scorer:
     """Return what scores each cell by the marginal of its column, summed over rows or sequences."""
-    marginal = [_marginal(_counts(data, column)) for column in range(len(data.columns.names))]
+    marginal = {column: _marginal(_counts(data, column)) for column in data.categories}
     # A missing cell costs nothing.
-    costs = [np.append(np.log(share), 0.0) for share in marginal]
+    costs = {column: np.append(np.log(share), 0.0) for column, share in marginal.items()}
+    normal = [_normal(own[:, None]) for own in data.values.T]
 
     def scored(rows: EvaluationData) -> Floats:
-        each = np.asarray(sum(cost[rows.codes[:, column]] for column, cost in enumerate(costs)))
-        if rows.starts is None:
-            return each
-        ends = np.concatenate([[0.0], np.cumsum(each)])
-        return np.asarray(ends[rows.starts[1:]] - ends[rows.starts[:-1]])
+        each = np.zeros(len(rows.codes))
+        for column, cost in costs.items():
+            each += cost[rows.codes[:, column]]
+        for own, cells in zip(normal, rows.values.T, strict=True):
+            each += own.log_prob(cells[:, None])[:, 0]
+        return each if rows.starts is None else sums_of_sequences(each, rows.starts)
+
+    return scored
+
+
+def _normal(cells: Floats) -> Emission:
+    """Return the normal distribution of some numbers, with their covariance."""
+    return make("gaussian" if cells.shape[1] == 1 else "full", cells, np.ones(len(cells)), 1)
+
+
+def _together(data: EvaluationData) -> Scorer:
+    """Return what scores categories by their Chow-Liu tree, and numbers by one normal distribution."""
+    trees = [_chow_liu(data)] if data.categories else []
+    normal = [_normal(data.values)] if data.columns.numbers else []
+
+    def scored(rows: EvaluationData) -> Floats:
+        total = np.zeros(rows.count)
+        for tree in trees:
+            total += tree(rows)
+        for own in normal:
+            total += own.log_prob(rows.values)[:, 0]
+        return total
 
     return scored
 
 
 def _chow_liu(data: EvaluationData) -> Scorer:
-    """Return what scores by the Chow-Liu tree of the columns, missing cells marginalised out."""
-    plain = Columns(data.columns.names, data.columns.states)
-    pairs = PairCounts.empty(plain).count(Rows.of_codes(data.codes, plain), None)
+    """Return what scores by the Chow-Liu tree of the categories, missing cells marginalised out."""
+    every, own = data.columns, data.categories
+    plain = Columns(tuple(every.names[place] for place in own), tuple(every.states[place] for place in own))
+    pairs = PairCounts.empty(plain).count(Rows.of_codes(np.asfortranarray(data.codes[:, own]), plain), None)
     graph = learn_structure(pairs, hidden_states=None)
     tables, codes = {}, data.codes.astype(np.int64)
     for name in graph.names:
-        column = plain.position(name)
+        column = every.position(name)
         marginal = _marginal(_counts(data, column))
-        parents = [plain.position(parent) for parent in graph.parents(name)]
+        parents = [every.position(parent) for parent in graph.parents(name)]
         tables[name] = marginal
         if parents:
-            states = plain.states[parents[0]], plain.states[column]
+            states = every.states[parents[0]], every.states[column]
             tables[name] = _smoothed(_table(codes[:, parents[0]], codes[:, column], *states), marginal)
     network = LatentNetwork(graph, tables)
-    order = [plain.position(name) for name in graph.observed]
+    order = [every.position(name) for name in graph.observed]
     return lambda rows: network.log_prob(np.where(rows.missing, -1, rows.codes.astype(np.int64))[:, order])
 
 
 def _markov_chains(data: EvaluationData) -> Scorer:
     """Return what scores each channel by a Markov chain of its own, missing cells marginalised out."""
-    chains = [_markov_chain(data, channel) for channel in range(len(data.columns.names))]
+    chains = {channel: _markov_chain(data, channel) for channel in data.categories}
+    normal = [_normal(_with_earlier(data, place)) for place in range(data.values.shape[1])]
 
     def scored(more: EvaluationData) -> Floats:
         total = np.zeros(more.count)
-        for channel, chain in enumerate(chains):
+        for channel, chain in chains.items():
             own = np.asfortranarray(more.codes[:, [channel]])
             total += chain.log_prob(Sequences(chain.columns, own, more.sequences.starts))
+        for place, both in enumerate(normal):
+            cells = _with_earlier(more, place)
+            earlier = np.where([False, True], np.nan, cells)
+            each = (both.log_prob(cells) - both.log_prob(earlier))[:, 0]
+            total += sums_of_sequences(each, more.sequences.starts)
         return total
 
     return scored
+
+
+def _with_earlier(data: EvaluationData, place: int) -> Floats:
+    """Return a number of each step beside that of the step before, which is missing at the first."""
+    now, starts = data.values[:, place], data.sequences.starts
+    before = np.roll(now, 1)
+    before[starts[:-1][np.diff(starts) > 0]] = np.nan
+    return np.stack([before, now], axis=1)
 
 
 def _markov_chain(data: EvaluationData, channel: int) -> Chain:
@@ -310,7 +349,9 @@ class MaskedAccuracy:
 
 
 def masked_accuracy(data: EvaluationData) -> MaskedAccuracy | None:
-    """Return how well the model predicts masked cells; None where no cell is known."""
+    """Return how well the model predicts masked cells of categories; None where none is known."""
+    if not data.categories:
+        return None
     cells = data.masked_cells(MOST_CELLS if data.starts is None else MOST_SEQUENCE_CELLS, SEED)
     count = len(cells.unit)
     if not count:
@@ -319,7 +360,7 @@ def masked_accuracy(data: EvaluationData) -> MaskedAccuracy | None:
     bins = calibration_bins(cells.highest, cells.predicted == cells.code)
     return MaskedAccuracy(
         cells=count,
-        known=int((~data.missing).sum()),
+        known=int((~data.missing[:, data.categories]).sum()),
         units=len(np.unique(cells.unit)),
         accuracy=float((cells.predicted == cells.code).mean()),
         usual=sum(one.usual * one.cells for one in columns) / count,
@@ -357,89 +398,3 @@ def _accuracies(cells: MaskedCells, data: EvaluationData) -> tuple[Accuracy, ...
         correct = float((cells.predicted[own] == codes).mean())
         found.append(Accuracy(name, len(codes), correct, usual, log_prob))
     return tuple(sorted(found, key=lambda one: (one.usual - one.accuracy, one.column)))
-
-
-class UnexpectedCell(NamedTuple):
-    """A cell of low probability given the rest of its row, the most probable label, and the probability of that."""
-
-    column: str
-    label: str
-    step: int | None
-    probability: float
-    expected: str
-    highest: float
-
-
-class Anomaly(NamedTuple):
-    """A row of low probability, or a sequence: `log_prob` is then per step.
-
-    `cells` are the least probable first, and `like` is how many other rows have the same cells.
-    """
-
-    name: str
-    log_prob: float
-    cells: tuple[UnexpectedCell, ...]
-    length: int | None = None
-    like: int = 0
-
-
-def anomalies(data: EvaluationData) -> tuple[Anomaly, ...]:
-    """Return the rows of lowest probability, or sequences by the step, the lowest first; equal ones once."""
-    scores = data.log_prob()
-    lengths = None
-    if data.starts is not None:
-        lengths = np.diff(data.starts)
-        scores = np.where(lengths > 0, scores / np.maximum(lengths, 1), np.inf)
-    order, copies = _different(data, scores)
-    if not len(order):
-        return ()
-    some = data.chosen(order)
-    most = len(order) * len(data.columns.names) if lengths is None else MOST_ANOMALOUS_CELLS
-    cells = some.masked_cells(most)
-    found = []
-    for place, unit in enumerate(order.tolist()):
-        own = np.flatnonzero(cells.unit == place)
-        least = own[np.argsort(cells.proba[own], kind="stable")][:MOST_UNEXPECTED]
-        # What is most probable itself makes no row an anomaly.
-        wrong = [at for at in least.tolist() if cells.predicted[at] != cells.code[at]]
-        found.append(
-            Anomaly(
-                str(data.names[unit]),
-                float(scores[unit]),
-                tuple(_unexpected(data, cells, at) for at in wrong),
-                None if lengths is None else int(lengths[unit]),
-                copies[place],
-            )
-        )
-    return tuple(found)
-
-
-def _different(data: EvaluationData, scores: Floats) -> tuple[Integers, list[int]]:
-    """Return the rows of lowest probability that differ, and how many others have the cells of each."""
-    found: dict[bytes, list[int]] = {}
-    highest = -np.inf
-    for unit in np.argsort(scores, kind="stable").tolist():
-        # What is more probable than all of these has other cells, up to rounding.
-        full = len(found) == MOST_ROWS
-        if not scores[unit] < np.inf or (full and scores[unit] > highest + ROUNDING * abs(highest)):
-            break
-        ends = (unit, unit + 1) if data.starts is None else data.starts[unit : unit + 2]
-        cells = data.codes[slice(*ends)].tobytes()
-        if cells in found:
-            found[cells].append(unit)
-        elif not full:
-            found[cells], highest = [unit], scores[unit]
-    return np.array([units[0] for units in found.values()], np.int64), [len(units) - 1 for units in found.values()]
-
-
-def _unexpected(data: EvaluationData, cells: MaskedCells, at: int) -> UnexpectedCell:
-    name = data.columns.names[cells.column[at]]
-    labels = data.columns.labels(name)
-    return UnexpectedCell(
-        name,
-        str(labels[cells.code[at]]),
-        None if data.starts is None else int(cells.step[at]),
-        float(cells.proba[at]),
-        str(labels[cells.predicted[at]]),
-        float(cells.highest[at]),
-    )

@@ -26,6 +26,7 @@ from eigentree.estimators.mixins.latent_mixin import LatentMixin
 from eigentree.estimators.mixins.sequence_mixin import SequenceMixin, sequence_and_time
 from eigentree.estimators.spectral_hmm import SpectralHMM
 from eigentree.graphs.structure_learning import mixed_tree
+from eigentree.inference.mixed.mixed_network import MixedNetwork
 from eigentree.inference.networks.network import LatentNetwork
 from eigentree.inference.sequences.hmm_chain import Chain
 
@@ -62,6 +63,11 @@ class ModelAdapter:
     def unit(self) -> str:
         """What it is a model of: rows, or sequences."""
         return "sequence" if self.steps else "row"
+
+    @property
+    def measure(self) -> str:
+        """What is known of a row or sequence: its log probability, or with numbers its log density."""
+        return "log density" if self.columns.numbers else "log probability"
 
     @property
     def hidden(self) -> dict[str, int]:
@@ -104,7 +110,7 @@ def _of_sequences(model: SequenceMixin) -> ModelAdapter:
     assert isinstance(model, EMHMM | SpectralHMM)
     steps = model.order + 2
     if isinstance(model, EMHMM):
-        network = model.to_network(steps)
+        network = _network_of_steps(model.model_, steps)
         return ModelAdapter(model, model.columns_, network.graph, network, steps=steps)
     # The graph does not depend on the parameters of a chain.
     states, columns = model.hidden_states, model.columns_
@@ -115,8 +121,22 @@ def _of_sequences(model: SequenceMixin) -> ModelAdapter:
     )
 
 
+def _network_of_steps(chain: Chain, steps: int) -> LatentNetwork:
+    """Return the network of so many steps of a chain, whose numbers are leaves."""
+    network = replace(chain, numbers={}).network(steps)
+    if not chain.numbers:
+        return network
+    graph, count = network.graph, len(chain.columns.names)
+    emissions = {
+        tuple(graph.observed[step * count + place] for place in group): emission
+        for step in range(steps)
+        for group, emission in chain.numbers.items()
+    }
+    return MixedNetwork(graph, network.tables, emissions)
+
+
 class MaskedCells(NamedTuple):
-    """Known cells, each masked in turn, with the model's prediction from the other cells of its row or sequence.
+    """Known categories, each masked in turn, with the model's prediction from the rest of its row or sequence.
 
     Arrays of one length: `unit` (row or sequence), `step` (0 in rows), `column`, the cell's own `code`, the most
     probable code `predicted`, and the probabilities of both, `proba` and `highest`.
@@ -136,7 +156,7 @@ class EvaluationData:
     """Rows, or the steps of sequences (which begin at `starts`), as codes of a model's columns.
 
     Labels that the model never saw are missing cells; `unseen` lists column, label, and how many cells hold it.
-    `names` are what the rows or sequences are called.
+    `names` are what the rows or sequences are called. `values` are the cells of number columns, NaN where missing.
     """
 
     adapter: ModelAdapter
@@ -145,6 +165,7 @@ class EvaluationData:
     starts: Integers | None
     names: Sequence[Any]
     unseen: tuple[tuple[str, str, int], ...]
+    values: Floats
 
     @property
     def count(self) -> int:
@@ -161,26 +182,41 @@ class EvaluationData:
     def sequences(self) -> Sequences:
         """The sequences."""
         assert self.starts is not None
-        return Sequences(self.columns, self.codes, self.starts)
+        return Sequences(self.columns, self.codes, self.starts, values=self.values)
+
+    @property
+    def rows(self) -> Rows:
+        """The rows."""
+        if not self.columns.numbers:
+            return Rows.of_codes(self.codes, self.columns)
+        cells = self.codes.astype(np.float64, order="F")
+        cells[:, list(self.columns.number_places)] = self.values
+        return Rows.of_codes(cells, self.columns)
+
+    @property
+    def categories(self) -> list[int]:
+        """The places of the columns that are no numbers."""
+        return [place for place in range(len(self.columns.names)) if place not in self.columns.number_places]
 
     def chosen(self, units: Integers) -> EvaluationData:
         """Return some of the rows or sequences, by their numbers."""
         names = [self.names[unit] for unit in units.tolist()]
         if self.starts is None:
-            return replace(self, codes=np.asfortranarray(self.codes[units]), names=names)
+            codes, values = np.asfortranarray(self.codes[units]), self.values[units]
+            return replace(self, codes=codes, names=names, values=values)
         some = self.sequences.chosen(units)
-        return replace(self, codes=some.codes, starts=some.starts, names=names)
+        return replace(self, codes=some.codes, starts=some.starts, names=names, values=some.values)
 
     def log_prob(self) -> Floats:
-        """Return the log probability of each row or sequence, missing cells marginalised out."""
+        """Return the log probability of each row or sequence, with numbers its log density."""
         if self.starts is not None:
-            found: Floats = self._model.log_prob(self.sequences)
+            found: Floats = self.model.log_prob(self.sequences)
             return found
-        scores: Floats = self._model.log_prob(Rows.of_codes(self.codes, self.columns))[0]
+        scores: Floats = self.model.log_prob(self.rows)[0]
         return scores
 
     @property
-    def _model(self) -> Any:
+    def model(self) -> Any:
         """What answers queries about codes."""
         model = self.adapter.model
         return model.model_ if hasattr(model, "model_") else model.model
@@ -190,26 +226,43 @@ class EvaluationData:
         if self.starts is not None:
             return self._of_sequences(most, seed)
         units = sampled(self.count, max(1, most // len(self.columns.names)), seed)
-        codes = np.asfortranarray(self.codes[units])
         parts = []
-        for column, (proba, _) in enumerate(self._model.distributions(codes, range(codes.shape[1]))):
-            known = np.flatnonzero(codes[:, column] < self.columns.states[column])
-            own = codes[known, column].astype(np.int64)
-            parts.append(_predicted(units[known], np.zeros(len(known), np.int64), column, own, proba[known]))
-        return MaskedCells(*(np.concatenate(each) for each in zip(*parts, strict=True)))
+        for first, column, codes, proba in self.chosen(units)._distributions():
+            known = np.flatnonzero(codes < self.columns.states[column])
+            steps, own = np.zeros(len(known), np.int64), codes[known].astype(np.int64)
+            parts.append(_predicted(units[first + known], steps, column, own, proba[known]))
+        return _joined(parts)
+
+    def _distributions(self) -> Iterator[tuple[int, int, Codes, Floats]]:
+        """Yield parts of the rows and each category: the first row, the column, its codes and probabilities."""
+        categories, names = self.categories, self.columns.names
+        if not self.columns.numbers:
+            for column, (proba, _) in zip(
+                categories, self.model.distributions(self.codes, categories), strict=True
+            ):
+                yield 0, column, self.codes[:, column], proba
+            return
+        for part, known, _ in self.model.evidence(self.rows):
+            places = [known.network.graph.column(names[column]) for column in categories]
+            found = known.network.model.distributions(known.codes, places)
+            for column, (proba, _) in zip(categories, found, strict=True):
+                yield part.start, column, self.codes[part, column], proba
 
     def _of_sequences(self, most: int, seed: int) -> MaskedCells:
         sequences = self.sequences
-        steps, channels = np.nonzero(~self.missing)
+        known = ~self.missing
+        known[:, list(self.columns.number_places)] = False
+        steps, channels = np.nonzero(known)
         numbers = np.repeat(np.arange(self.count), sequences.lengths)
         picked = sampled(len(steps), most, seed)
         # Each state of a cell is a sequence of its own, scored whole.
         work = sequences.lengths[numbers[steps[picked]]] * np.array(self.columns.states)[channels[picked]]
-        if work.sum() > MOST_SCORED:
+        if len(work) and work.sum() > MOST_SCORED:
             picked = sampled(len(steps), max(1, int(MOST_SCORED / work.mean())), seed)
         steps, channels = steps[picked], channels[picked]
         parts = []
-        for channel, states in enumerate(self.columns.states):
+        for channel in self.categories:
+            states = self.columns.states[channel]
             at = steps[channels == channel]
             units = numbers[at]
             own = at - sequences.starts[units]
@@ -219,13 +272,18 @@ class EvaluationData:
                 codes = trial.codes.copy(order="F")
                 for state in range(states):
                     codes[trial.starts[:-1] + own, channel] = state
-                    log_prob[:, state] = self._model.log_prob(replace(trial, codes=codes))
+                    log_prob[:, state] = self.model.log_prob(replace(trial, codes=codes))
             code = self.codes[at, channel].astype(np.int64)
             # Uniform where all states are impossible.
             lost = np.isneginf(log_prob).all(axis=1, keepdims=True)
             proba = np.asarray(softmax(np.where(lost, 0.0, log_prob), axis=1))
             parts.append(_predicted(units, own, channel, code, proba))
-        return MaskedCells(*(np.concatenate(each) for each in zip(*parts, strict=True)))
+        return _joined(parts)
+
+
+def _joined(parts: Sequence[MaskedCells]) -> MaskedCells:
+    none = _predicted(*(np.zeros(0, np.int64),) * 2, 0, np.zeros(0, np.int64), np.zeros((0, 1)))
+    return MaskedCells(*(np.concatenate(each) for each in zip(*(parts or [none]), strict=True)))
 
 
 def sampled(count: int, most: int, seed: int) -> Integers:
@@ -249,17 +307,20 @@ def evaluation_data(
         named = sequence_and_time(adapter.model, X)
         sequences = Sequences.of(X, columns, lengths, *named)
         codes, starts, called = sequences.codes, sequences.starts, range(sequences.count)
+        values = sequences.values
         if not isinstance(X, Sequences):
             table = steps_of(X, lengths, *named).table
     else:
         if lengths is not None:
             raise DataError("lengths are those of sequences, and this is a model of rows; leave them out")
-        codes = Rows.of(X, columns).encode()
+        rows = Rows.of(X, columns)
+        codes, values = rows.encode(), rows.values()
         called = row_labels(X, len(codes))
         if not isinstance(X, Rows):
             table = table_of(X)
     unseen = () if table is None else tuple(_unseen(table, columns))
-    data = EvaluationData(adapter, columns, codes, starts, called if names is None else _listed(names), unseen)
+    called = called if names is None else _listed(names)
+    data = EvaluationData(adapter, columns, codes, starts, called, unseen, values)
     if len(data.names) != data.count:
         raise DataError(f"there are {len(data.names)} names, but {data.count} {adapter.unit}s; name each of them")
     return data

@@ -21,8 +21,10 @@ from eigentree.markup.style import STYLE
 from eigentree.validation import our_arithmetic
 from eigentree.viz.diagrams import edge_ranks, graph_diagram, tree_diagram
 from eigentree.viz.model_charts import state_sequence_chart
-from eigentree.viz.reports.evaluation import anomalies, likelihoods_of, masked_accuracy
+from eigentree.viz.reports.anomalous_rows import anomalies
+from eigentree.viz.reports.evaluation import likelihoods_of, masked_accuracy
 from eigentree.viz.reports.evaluation_data import adapter_of, evaluation_data
+from eigentree.viz.reports.masked_numbers import averages, number_accuracies
 from eigentree.viz.reports.sections import (
     anomaly_section,
     data_section,
@@ -30,9 +32,9 @@ from eigentree.viz.reports.sections import (
     likelihood_section,
     masked_section,
     spectra_section,
-    states_section,
     structure_section,
 )
+from eigentree.viz.reports.state_section import states_section
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,8 +48,10 @@ if TYPE_CHECKING:
     from eigentree.inference.networks.network import LatentNetwork
     from eigentree.markup.charts import Chart
     from eigentree.viz.diagrams import Diagram
-    from eigentree.viz.reports.evaluation import Anomaly, Baseline, Likelihoods, MaskedAccuracy
+    from eigentree.viz.reports.anomalous_rows import Anomaly
+    from eigentree.viz.reports.evaluation import Baseline, Likelihoods, MaskedAccuracy
     from eigentree.viz.reports.evaluation_data import EvaluationData, ModelAdapter
+    from eigentree.viz.reports.masked_numbers import NumberAccuracy
 
 __all__ = ["Facts", "Report", "headline", "page", "report"]
 
@@ -63,7 +67,8 @@ class Facts:
     """All facts of a report: the model, the diagrams of its graph and its junction tree, and how it does on `data`.
 
     `pairs` are the columns with the largest mutual information and `profiles` those of hidden variables, the most
-    informative first, where tables are known. Without data, all that follows is None or empty.
+    informative first, where tables are known. Without data, all that follows is None or empty. `masked` is about
+    categories, `numbers` about numbers.
     """
 
     adapter: ModelAdapter
@@ -76,6 +81,7 @@ class Facts:
     masked: MaskedAccuracy | None = None
     anomalies: tuple[Anomaly, ...] = ()
     states: Chart | None = None
+    numbers: tuple[NumberAccuracy, ...] = ()
 
 
 def facts_of(adapter: ModelAdapter, data: EvaluationData | None, training: EvaluationData | None) -> Facts:
@@ -96,7 +102,8 @@ def facts_of(adapter: ModelAdapter, data: EvaluationData | None, training: Evalu
     if found and adapter.steps and len(data.codes):
         states = state_sequence_chart(adapter.model.model_, data.sequences, None, MOST_SEQUENCES)
     likelihoods, masked = likelihoods_of(data, training), masked_accuracy(data)
-    return Facts(adapter, *drawn, pairs, found, data, likelihoods, masked, anomalies(data), states)
+    numbers = number_accuracies(data)
+    return Facts(adapter, *drawn, pairs, found, data, likelihoods, masked, anomalies(data), states, numbers)
 
 
 def _profiles(adapter: ModelAdapter, data: EvaluationData | None) -> list[Profile]:
@@ -286,16 +293,23 @@ def headline(facts: Facts) -> str:
 
 def findings(facts: Facts) -> str:
     """Return what matters most, in a few sentences; models are compared on the same footing."""
-    text, found, unit = "", facts.likelihoods, facts.adapter.unit
+    text, found, unit, what = "", facts.likelihoods, facts.adapter.unit, facts.adapter.measure
     if found is not None and found.held_out:
-        text = _comparison(f"On held-out {unit}s the", unit, found.baselines)
+        text = _comparison(f"On held-out {unit}s the {what}", unit, found.baselines)
     elif found is not None:
-        text = _comparison(f"If it was fitted to these {unit}s, the", unit, found.in_sample, ", fitted to them too")
-        text += _comparison("If they are held out, the", unit, found.baselines, ", cross-validated on them")
+        begin = f"If it was fitted to these {unit}s, the {what}"
+        text = _comparison(begin, unit, found.in_sample, ", fitted to them too")
+        text += _comparison(f"If they are held out, the {what}", unit, found.baselines, ", cross-validated on them")
     if facts.masked is not None:
         text += (
             f"Its accuracy on masked cells is {percent(facts.masked.accuracy)}; that of the most frequent labels "
             f"{percent(facts.masked.usual)}. "
+        )
+    if facts.numbers:
+        explained, covered = averages(facts.numbers)
+        text += (
+            f"Of the variance of a masked number it explains {percent(explained)} on the average, and 90\u00a0% "
+            f"intervals hold {percent(covered)} of these. "
         )
     if facts.data is None:
         text += f"No {unit}s were given, so likelihoods, masked cells, calibration and anomalies are left out. "
@@ -308,10 +322,10 @@ def _comparison(condition: str, unit: str, baselines: Sequence[Baseline], how: s
     for one in baselines:
         # A difference without an error, of one row, is no finding.
         size = f"{with_error(abs(one.ahead), one.error)} nats {'above' if one.ahead > 0 else 'below'}"
-        article = "a " if "chain" in one.name or "tree" in one.name else ""
+        article = "" if one.name.startswith("independent") else "a "
         if one.ahead == one.ahead:
             parts.append(f"{size if abs(one.ahead) > 2 * one.error else 'about'} that of {article}{one.name}")
-    return f"{condition} log probability of a {unit} is {' and '.join(parts)}{how}. " if parts else ""
+    return f"{condition} of a {unit} is {' and '.join(parts)}{how}. " if parts else ""
 
 
 def glance(facts: Facts) -> Html:
@@ -334,11 +348,15 @@ def glance(facts: Facts) -> Html:
         cards.append(("missing cells", percent(missing.sum() / max(missing.size, 1)), ""))
     if facts.likelihoods is not None:
         more = f"nats; ± {decimals(2 * facts.likelihoods.error, 2)} (two standard errors)"
-        cards.append((f"log probability of a {model.unit}", decimals(facts.likelihoods.mean, 2), more))
+        cards.append((f"{model.measure} of a {model.unit}", decimals(facts.likelihoods.mean, 2), more))
     if facts.masked is not None:
         more = f"{percent(facts.masked.usual)} by most frequent labels"
         cards.append(("accuracy on masked cells", percent(facts.masked.accuracy), more))
         cards.append(("calibration error", f"{100 * facts.masked.calibration_error:.1f}", "points, on the average"))
+    if facts.numbers:
+        explained, covered = averages(facts.numbers)
+        cards.append(("variance of masked numbers explained", percent(explained), "on the average"))
+        cards.append(("numbers inside 90 % intervals", percent(covered), ""))
     made = [
         element(
             "div",
@@ -359,8 +377,8 @@ def _sections(facts: Facts, source: str | None) -> list[tuple[str, str, Sequence
         found.append(("spectra", "Spectra", spectra_section(facts)))
     if facts.likelihoods is not None:
         found.append(("likelihood", "Likelihood", likelihood_section(facts, facts.likelihoods)))
-    if facts.masked is not None:
-        found.append(("masked", "Masked cells", masked_section(facts, facts.masked)))
+    if facts.masked is not None or facts.numbers:
+        found.append(("masked", "Masked cells", masked_section(facts)))
     if facts.anomalies:
         found.append(("anomalies", "Anomalies", anomaly_section(facts)))
     if facts.data is not None:

@@ -5,20 +5,14 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from eigentree.errors import ParameterError
+from eigentree.estimators.number_bins import shown_spread
 from eigentree.markup.charts import Axis, Chart, Dots, Line, NumberTable, linear_axis
 from eigentree.markup.figures import (
-    FONT,
     chart_figure,
-    diagram_svg,
-    figure,
     learning_figure,
     note_list,
     numbers_table,
     spectra_figure,
-    text_width,
 )
 from eigentree.markup.html import (
     Html,
@@ -27,32 +21,22 @@ from eigentree.markup.html import (
     decimals,
     element,
     facts_list,
-    joined,
     number,
     percent,
-    scrolling,
     table,
     with_error,
 )
-from eigentree.viz.diagrams import laid_out_diagram, placed, transition_diagram
-from eigentree.viz.model_charts import multistart_chart, profile_grid, state_name
+from eigentree.viz.model_charts import multistart_chart
+from eigentree.viz.reports.state_section import diagram_figure
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from eigentree.estimators.profiles import Profile
     from eigentree.markup.charts import Mark
-    from eigentree.viz.diagrams import Diagram
-    from eigentree.viz.model_charts import GridColumn, ProfileGrid
-    from eigentree.viz.reports.evaluation import (
-        Anomaly,
-        Baseline,
-        CalibrationBin,
-        Likelihoods,
-        MaskedAccuracy,
-        UnexpectedCell,
-    )
+    from eigentree.viz.reports.anomalous_rows import Anomaly, UnexpectedCell
+    from eigentree.viz.reports.evaluation import Baseline, CalibrationBin, Likelihoods, MaskedAccuracy
     from eigentree.viz.reports.evaluation_data import EvaluationData
+    from eigentree.viz.reports.masked_numbers import NumberAccuracy
     from eigentree.viz.reports.report import Facts
 
 __all__ = [
@@ -64,24 +48,8 @@ __all__ = [
     "likelihood_section",
     "masked_section",
     "spectra_section",
-    "states_section",
     "structure_section",
 ]
-
-MOST_DRAWN = 400
-"""Most boxes of a diagram; beyond, the table behind it has to do."""
-
-MOST_VARIABLES, MOST_OPEN = 10, 3
-"""Hidden variables that are shown, the most informative, and those that are open at once."""
-
-COLUMNS_ALONE, COLUMNS_EACH, MOST_BEHIND = 8, 4, 40
-"""Columns that are shown of a single hidden variable, of each of several, and behind."""
-
-FAINT = "·"
-"""What stands for less than half a per cent: most cells of most tables are that, and would drown the others."""
-
-INFORMATIVE = 0.005
-"""Nats of mutual information from which on a column is shown."""
 
 
 def structure_section(facts: Facts) -> list[Html | None]:
@@ -100,9 +68,9 @@ def structure_section(facts: Facts) -> list[Html | None]:
         if known
         else "A spectral model has no tables of hidden variables, so all edges have one width."
     )
-    graph = element("div", _diagram_figure(caption, facts.graph), _pairs(facts), class_="beside natural")
+    graph = element("div", diagram_figure(caption, facts.graph), _pairs(facts), class_="beside natural")
     caption = "The junction tree: cliques in round boxes, columns in square ones, and on each edge its separator."
-    tree = behind("The junction tree", _diagram_figure(caption, facts.tree))
+    tree = behind("The junction tree", diagram_figure(caption, facts.tree))
     return [element("p", how, class_="how"), graph, tree]
 
 
@@ -112,21 +80,6 @@ def _pairs(facts: Facts) -> Html | None:
     most = max(link.nats for link in facts.pairs) or 1.0
     rows = [[link.one, link.other, bar(link.nats / most, number(link.nats))] for link in facts.pairs]
     return table("Columns with most mutual information, in nats", ["column", "and", "nats"], rows, words=(0, 1))
-
-
-def states_section(facts: Facts) -> list[Html | None]:
-    """Return the profiles of hidden states, and the states of sequences."""
-    how = (
-        "P(label | state) of each column: bars are probabilities in per cent, and a dot is less than half of one. "
-        "Columns stand in the order of their mutual information with the hidden variable, and states are numbered "
-        "by size."
-    )
-    notes = sorted({f"Hidden states: {profile.note}." for profile in facts.profiles if profile.note})
-    parts = [element("p", how, class_="how"), note_list(notes), _profile_blocks(facts.profiles)]
-    if facts.states is not None:
-        caption = "The most probable states of sequences (Viterbi), a row each; those with the same end together."
-        parts.append(chart_figure(caption, facts.states))
-    return parts
 
 
 def spectra_section(facts: Facts) -> list[Html | None]:
@@ -171,134 +124,16 @@ def learning_section(facts: Facts) -> list[Html | None]:
     return parts
 
 
-def _diagram_figure(caption: str, diagram: Diagram) -> Html:
-    """Return a diagram with a caption, and the numbers behind it; these alone where it is too large."""
-    if len(diagram.texts) > MOST_DRAWN:
-        many = f"{len(diagram.texts):,} boxes are too many for a picture (the limit is {MOST_DRAWN})"
-        return figure(f"{many}; the table has the first numbers.", numbers=[diagram.numbers])
-    layout = laid_out_diagram(diagram, text_width)
-    placed_boxes = placed(diagram, layout, text_width, (FONT, FONT), FONT)
-    picture = scrolling(diagram_svg(diagram.title, diagram.description, *placed_boxes), diagram.title)
-    return figure(caption, picture, numbers=[diagram.numbers])
-
-
-def _profile_blocks(profiles: Sequence[Profile]) -> Html:
-    """Return the profiles of hidden variables, the most informative ones."""
-    shown = profiles[:MOST_VARIABLES]
-    sizes = (COLUMNS_ALONE, MOST_BEHIND) if len(profiles) == 1 else (COLUMNS_EACH, COLUMNS_EACH)
-    made: list[object] = [_block(profile, *sizes) for profile in shown[:MOST_OPEN]]
-    for profile in shown[MOST_OPEN:]:
-        most = " and ".join(profile.columns[:2])
-        made.append(behind(f"{profile.name}, most informative about {most}", _block(profile, *sizes)))
-    if left := profiles[MOST_VARIABLES:]:
-        names = ", ".join(profile.name for profile in left[:30]) + (", …" if len(left) > 30 else "")
-        text = f"{len(left)} more hidden variables, which are less informative, are left out: {names}."
-        made.append(element("p", text, class_="aside"))
-    return joined(made)
-
-
-def _block(profile: Profile, at_once: int, behind_it: int) -> Html:
-    """Return the profile of one hidden variable, with so many columns, and so many more behind a click."""
-    informative = [name for name, nats in zip(profile.columns, profile.nats, strict=True) if nats >= INFORMATIVE]
-    # Where no column is informative, that is worth seeing.
-    informative = informative or list(profile.columns[:1])
-    shown, name = informative[: at_once + behind_it], f"Profile of {profile.name}"
-    grid = profile_grid(profile, shown)
-    parts: list[object] = [
-        element("h3", f"{profile.name}: {len(profile.states):,} state{'s' * (len(profile.states) != 1)}"),
-        _table(profile, grid, grid.columns[:at_once], name),
-    ]
-    if rest := grid.columns[at_once:]:
-        more = _table(profile, grid, rest, f"{name}, further columns")
-        parts.append(behind(f"Further columns ({len(rest)})", more))
-    notes = []
-    if len(grid.places) < len(profile.states):
-        share = f"{float(grid.shares.sum()):.0%}"
-        notes.append(f"The {len(grid.places)} largest states are shown; they have {share} of {profile.basis}.")
-    if (left := len(informative) - len(shown)) > 0:
-        notes.append(f"Columns that are left out: {left}.")
-    if (silent := len(profile.columns) - len(informative)) > 0:
-        notes.append(f"Columns with next to no mutual information: {silent}.")
-    if notes:
-        parts.append(element("p", " ".join(notes), class_="aside"))
-    if profile.transitions is not None:
-        parts += _transitions(profile, grid)
-    return element("div", *parts, class_="variable")
-
-
-def _cell(probability: float) -> Html:
-    """Return a probability in per cent, as short as it can be, with a bar behind it."""
-    if probability != probability:
-        return element("span", "–")
-    if 0 < probability < 0.005:
-        return element("span", FAINT, class_="faint")
-    return bar(probability, ">99" if 0.995 <= probability < 1 else f"{100 * probability:.0f}")
-
-
-def _cells(probabilities: Sequence[float]) -> list[Html]:
-    return [element("td", _cell(probability), class_="n") for probability in probabilities]
-
-
-def _table(profile: Profile, grid: ProfileGrid, columns: Sequence[GridColumn], caption: str) -> Html:
-    heads = [element("td"), element("th", "all", scope="col", class_="n")]
-    heads += [element("th", f"state {state}", scope="col", class_="n") for state in grid.states]
-    sizes = [
-        element("th", "share", scope="row"),
-        *_cells([1.0, *grid.shares.tolist()]),
-    ]
-    made = element(
-        "table",
-        element("caption", f"{caption}: P(label | state) in per cent; shares of {profile.basis}"),
-        element("thead", element("tr", *heads)),
-        element("tbody", element("tr", *sizes)),
-        *(_column(column) for column in columns),
-        class_="profile",
-    )
-    return scrolling(made, caption)
-
-
-def _column(column: GridColumn) -> Html:
-    nats = element("small", f" {number(column.nats, 2)} nats")
-    wide = column.shares.shape[1] + 2
-    rows = [element("tr", element("th", column.name, nats, scope="rowgroup", colspan=wide, class_="name"))]
-    for label, overall, shares in zip(column.labels, column.overall.tolist(), column.shares.tolist(), strict=True):
-        head = element("th", label, scope="row", class_="label")
-        rows.append(element("tr", head, *_cells([overall, *shares])))
-    return element("tbody", *rows)
-
-
-def _transitions(profile: Profile, grid: ProfileGrid) -> list[Html]:
-    """Return where sequences begin and where each state leads, as a diagram where there is room, and as a table."""
-    assert profile.transitions is not None
-    moves = profile.transitions.array
-    rows: list[list[object]] = []
-    if profile.start is not None and profile.start.array.ndim == 1:
-        rows.append(["at the start", *map(_cell, profile.start.array[grid.places].tolist())])
-    for before in np.ndindex(*moves.shape[:-1]):
-        if set(before) <= set(grid.places.tolist()):
-            names = ", then ".join(state_name(profile.states[at]) for at in before)
-            rows.append([f"after {names}", *map(_cell, moves[before][grid.places].tolist())])
-    caption = f"Transitions of {profile.name}: P(next state), in per cent"
-    made = table(caption, ["", *(f"to {state}" for state in grid.states)], rows)
-    try:
-        picture = [
-            _diagram_figure("Arrows are the wider the more probable the transition.", transition_diagram(profile))
-        ]
-    except ParameterError:
-        picture = []
-    return [element("div", *picture, made, class_="beside")]
-
-
 MOST_COLUMNS = 12
 """Columns that are listed at once."""
 
 
 def likelihood_section(facts: Facts, found: Likelihoods) -> list[Html | None]:
     """Return how probable rows are, compared with baselines."""
-    unit = facts.adapter.unit
+    unit, what = facts.adapter.unit, facts.adapter.measure
     some = "" if found.count == found.given else f", sampled from {found.given:,} by a fixed seed"
     how = (
-        f"Mean log probability of a {unit} in nats, over {found.count:,} {unit}s{some}. All models are normalised "
+        f"Mean {what} of a {unit} in nats, over {found.count:,} {unit}s{some}. All models are normalised "
         f"over everything that a {unit} could be, and missing cells are marginalised out. "
     )
     if found.held_out:
@@ -316,7 +151,12 @@ def likelihood_section(facts: Facts, found: Likelihoods) -> list[Html | None]:
         for where, own in groups
         for one in own
     ]
-    header = ["model", "compared", f"log probability of a {unit}", "this model is higher by"]
+    if facts.adapter.columns.numbers:
+        how += (
+            " Numbers have densities, in the units of their columns, and categories probabilities. In baselines "
+            "numbers are normal."
+        )
+    header = ["model", "compared", f"{what} of a {unit}", "this model is higher by"]
     notes = []
     if found.impossible:
         notes.append(
@@ -328,7 +168,7 @@ def likelihood_section(facts: Facts, found: Likelihoods) -> list[Html | None]:
         charts = [baseline_chart(own, unit, where) for where, own in groups]
         caption = f"Dots are mean differences on the same {unit}s, lines two standard errors to both sides."
         parts.append(chart_figure(caption, *charts))
-    parts.append(table("Log probabilities in nats", header, rows, words=(0, 1)))
+    parts.append(table(f"{what.capitalize()} in nats", header, rows, words=(0, 1)))
     if found.absent:
         absent = "; ".join(f"no {name}: {reason}" for name, reason in found.absent)
         parts.append(element("p", absent, class_="aside"))
@@ -360,11 +200,44 @@ def baseline_chart(baselines: Sequence[Baseline], unit: str, where: str) -> Char
     )
 
 
-def masked_section(facts: Facts, found: MaskedAccuracy) -> list[Html | None]:
+def masked_section(facts: Facts) -> list[Html | None]:
     """Return how well masked cells are predicted, and whether probabilities are calibrated."""
+    found = [] if facts.masked is None else _masked_categories(facts, facts.masked)
+    return [*found, *(_masked_numbers(facts) if facts.numbers else [])]
+
+
+def _masked_numbers(facts: Facts) -> list[Html | None]:
+    """Return how well masked numbers are predicted, and whether intervals hold what they say."""
+    most = max(one.cells for one in facts.numbers)
+    how = (
+        f"Known numbers, up to {most:,} of each column, are masked in turn and predicted by their mean given the "
+        f"rest of their {facts.adapter.unit}. The error is the root mean squared one, in units of the column and "
+        f"of its standard deviation (sd); R² is the share of the variance that is explained; the interval between "
+        f"the quantiles of 5\u00a0% and 95\u00a0% should hold 90\u00a0% of the cells."
+    )
+    rows = [_number_row(facts, one) for one in facts.numbers[:200]]
+    heads = ["column", "cells", "error", "error / sd", "R²", "inside 90\u00a0%"]
+    rest = rows[MOST_COLUMNS:]
+    more = behind(f"Further numbers ({len(rest)})", table("Further numbers", heads, rest)) if rest else None
+    listed = table("Numbers, those first of which most is explained", heads, rows[:MOST_COLUMNS])
+    return [element("p", how, class_="how"), listed, more]
+
+
+def _number_row(facts: Facts, one: NumberAccuracy) -> list[object]:
+    columns = facts.adapter.columns
+    meaning = columns.meanings[columns.position(one.column)]
+    explained = bar(min(max(one.r2, 0.0), 1.0), decimals(one.r2, 2)) if one.r2 == one.r2 else "–"
+    relative = decimals(one.rmse / one.std, 2) if one.std > 0 else "–"
+    error = shown_spread(one.rmse, meaning)
+    return [one.column, f"{one.cells:,}", error, relative, explained, percent(one.covered)]
+
+
+def _masked_categories(facts: Facts, found: MaskedAccuracy) -> list[Html | None]:
+    """Return how well masked categories are predicted."""
     unit = facts.adapter.unit
     every = found.cells == found.known
-    some = "all known cells" if every else f"{found.cells:,} of {found.known:,} known cells"
+    kind = "known categories" if facts.numbers else "known cells"
+    some = f"all {kind}" if every else f"{found.cells:,} of {found.known:,} {kind}"
     how = (
         f"Each cell is masked in turn and predicted from the rest of its {unit}: {some}, in {found.units:,} "
         f"{unit}s{'' if every else ', sampled by a fixed seed'}. The accuracy of the most probable label is "
@@ -431,11 +304,12 @@ def calibration_chart(bins: Sequence[CalibrationBin]) -> Chart:
 
 def anomaly_section(facts: Facts) -> list[Html | None]:
     """Return the rows of lowest probability, and why."""
+    what = facts.adapter.measure.removeprefix("log ")
     how = (
-        "The sequences of lowest probability by the step, and their cells of low probability given the rest of the "
+        f"The sequences of lowest {what} by the step, and their cells of low probability given the rest of the "
         "sequence. Sequences and steps are counted from 0."
         if facts.adapter.steps
-        else "The rows of lowest probability, and their cells of low probability given the rest of the row. Rows "
+        else f"The rows of lowest {what}, and their cells of low probability given the rest of the row. Rows "
         "are counted from 0, or called as in the index of a frame."
     )
     found = (_anomaly(facts, row) for row in facts.anomalies)
@@ -455,12 +329,12 @@ def _anomaly(facts: Facts, row: Anomaly) -> Html:
 
 def _unexpected_cell(cell: UnexpectedCell) -> list[object]:
     at = "" if cell.step is None else f" at step {cell.step}"
-    more = f"{cell.expected} was expected with {number(cell.highest, 2)}"
-    return [
-        f"{cell.column}{at} is ",
-        element("strong", cell.label),
-        element("small", f" (probability {number(cell.probability, 2)}; {more})"),
-    ]
+    if cell.highest is None:
+        why = f" ({cell.expected} was expected; as far out are {number(100 * cell.probability, 2)}\u00a0%)"
+    else:
+        more = f"{cell.expected} was expected with {number(cell.highest, 2)}"
+        why = f" (probability {number(cell.probability, 2)}; {more})"
+    return [f"{cell.column}{at} is ", element("strong", cell.label), element("small", why)]
 
 
 def data_section(data: EvaluationData, source: str | None) -> list[Html | None]:

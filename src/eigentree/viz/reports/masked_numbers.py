@@ -1,0 +1,166 @@
+"""How a model predicts known numbers that are masked: error, explained variance, and coverage of intervals."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from eigentree.viz.reports.evaluation_data import sampled
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from eigentree.arrays import Booleans, Floats, Integers
+    from eigentree.emissions.base import Emission
+    from eigentree.viz.reports.evaluation_data import EvaluationData
+
+__all__ = ["MaskedNumbers", "NumberAccuracy", "averages", "masked_numbers", "number_accuracies"]
+
+OUTSIDE = 0.1
+"""The share of numbers that is outside the intervals between the quantiles 0.05 and 0.95."""
+
+MOST_ROWS = 2_000
+"""Most rows whose numbers are masked, each in turn: coverage is known to 0.7 points then."""
+
+MOST_STEPS = 1_000
+"""Most steps of sequences whose numbers are masked, each a pass over its sequence."""
+
+SEED = 0
+
+
+class MaskedNumbers(NamedTuple):
+    """Known cells of a number, each masked in turn, with the model's prediction from the other cells.
+
+    Arrays of one length: `unit` (row or sequence), `step` (0 in rows), the cell's own `value`, `mean` and standard
+    deviation `std` given the other cells, and `tail`, twice the smaller of the probabilities of numbers up to the
+    cell's own and from there on.
+    """
+
+    column: str
+    unit: Integers
+    step: Integers
+    value: Floats
+    mean: Floats
+    std: Floats
+    tail: Floats
+
+    def beyond(self, share: float) -> Booleans:
+        """Return which cells are among the outer ones, half of the share at either end."""
+        outer: Booleans = self.tail < share
+        return outer
+
+
+class NumberAccuracy(NamedTuple):
+    """How well a number is predicted from the other columns.
+
+    `rmse` is the root of the mean squared error, `std` that of the mean of the same cells, `r2` the share of the
+    variance that predictions explain, and `covered` the share of cells inside the 90 % interval.
+    """
+
+    column: str
+    cells: int
+    rmse: float
+    std: float
+    r2: float
+    covered: float
+
+
+def number_accuracies(data: EvaluationData) -> tuple[NumberAccuracy, ...]:
+    """Return how well the model predicts masked numbers, those first where it explains most."""
+    most = MOST_ROWS if data.starts is None else MOST_STEPS
+    found = []
+    for one in masked_numbers(data, most):
+        if not len(one.value):
+            continue
+        error, std = float(np.mean((one.value - one.mean) ** 2)), float(one.value.std())
+        inside = 1.0 - float(one.beyond(OUTSIDE).mean())
+        explained = 1 - error / std**2 if std > 0 else np.nan
+        found.append(NumberAccuracy(one.column, len(one.value), float(np.sqrt(error)), std, explained, inside))
+    return tuple(sorted(found, key=lambda one: (-np.nan_to_num(one.r2), one.column)))
+
+
+def averages(found: Sequence[NumberAccuracy]) -> tuple[float, float]:
+    """Return the explained share of the variance and the coverage of some numbers, on the average.
+
+    Numbers that are all equal have no variance, and count as explained.
+    """
+    explained = [one.r2 if one.r2 == one.r2 else 1.0 for one in found]
+    return float(np.mean(explained)), float(np.mean([one.covered for one in found]))
+
+
+def masked_numbers(data: EvaluationData, most: int) -> list[MaskedNumbers]:
+    """Return predictions of the known numbers of at most so many rows, or steps of sequences, sampled."""
+    if data.starts is not None:
+        return [_of_steps(data, name, most) for name in data.columns.numbers]
+    units = sampled(data.count, most, SEED)
+    return [_of_rows(data, name, units) for name in data.columns.numbers]
+
+
+def _of_rows(data: EvaluationData, name: str, units: Integers) -> MaskedNumbers:
+    """Return predictions of a number from the other cells of some rows."""
+    model, place = data.model, data.columns.numbers.index(name)
+    units = units[~np.isnan(data.values[units, place])]
+    some = data.chosen(units)
+    codes, values, value = some.codes.copy(order="F"), some.values.copy(), some.values[:, place]
+    codes[:, data.columns.position(name)], values[:, place] = 1, np.nan
+    at, block = next((at, block) for at, block in enumerate(model.blocks) if name in block.columns)
+    group = next(group for group in block.groups if name in group)
+    parts = [(value, value, value)]
+    if len(units):
+        parts = []
+        for part, known, own in model.evidence(replace(some, codes=codes, values=values).rows, copies=True):
+            # The copies of the states of the blocks' parents are the last columns.
+            shown = known.network.graph.observed
+            copy = known.network.graph.column(shown[len(shown) - len(model.blocks) + at])
+            ((proba, _),) = known.network.model.distributions(known.codes, [copy])
+            cells = np.stack([own[each] for each in group], axis=1)
+            parts.append(_prediction(model.emissions[group], group.index(name), cells, proba, value[part]))
+    columns = map(np.concatenate, zip(*parts, strict=True))
+    return MaskedNumbers(name, units, np.zeros(len(units), np.int64), value, *columns)
+
+
+def _of_steps(data: EvaluationData, name: str, most: int) -> MaskedNumbers:
+    """Return predictions of numbers of a channel from the rest of their sequences."""
+    sequences, chain, numbers = data.sequences, data.model, data.columns.numbers
+    channel, place = data.columns.position(name), numbers.index(name)
+    known = np.flatnonzero(~np.isnan(sequences.values[:, place]))
+    steps = known[sampled(len(known), most, SEED)]
+    units = np.repeat(np.arange(data.count), sequences.lengths)[steps]
+    own, value = steps - sequences.starts[units], sequences.values[steps, place]
+    if not len(steps):
+        return MaskedNumbers(name, units, own, value, value, value, value)
+    trial = sequences.chosen(units)
+    at = trial.starts[:-1] + own
+    codes, values = trial.codes.copy(order="F"), trial.values.copy()
+    codes[at, channel], values[at, place] = 1, np.nan
+    proba = chain.smoothed(replace(trial, codes=codes, values=values))[at]
+    proba[proba.sum(axis=1) == 0] = 1.0 / proba.shape[1]
+    group = next(group for group in chain.numbers if channel in group)
+    cells = values[at][:, [numbers.index(data.columns.names[each]) for each in group]]
+    return MaskedNumbers(
+        name, units, own, value, *_prediction(chain.numbers[group], group.index(channel), cells, proba, value)
+    )
+
+
+def _prediction(
+    emission: Emission, place: int, cells: Floats, proba: Floats, value: Floats
+) -> tuple[Floats, Floats, Floats]:
+    """Return mean and standard deviation of a missing cell of each row, and the tail of its value.
+
+    `proba` has the probabilities of the states of the emission, given all other cells.
+    """
+    means, variances = (each[:, :, place] for each in emission.moments(cells))
+    mean = (proba * means).sum(axis=1)
+    variance = (proba * (variances + (means - mean[:, None]) ** 2)).sum(axis=1)
+
+    def below(numbers: Floats) -> Floats:
+        at = cells.copy()
+        at[:, place] = numbers
+        found: Floats = (proba * emission.cdf(at, cells)[:, :, place]).sum(axis=1)
+        return found
+
+    # Of counts, a number has a probability of its own, which belongs to both ends.
+    tail = 2 * np.minimum(below(value), 1 - below(np.nextafter(value, -np.inf)))
+    return mean, np.sqrt(variance), tail.clip(0.0, 1.0)
