@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from eigentree.data.sequences.sequence_codes import Sequences, filled_sequences, per_step, sampled_sequences
 from eigentree.data.sequences.steps import FORM, SequenceForm
+from eigentree.data.tables.state_rules import ReadOptions
 from eigentree.errors import DataError, FileError
 from eigentree.inference.sequences.sequence_passes import SequencePass, Symbols
 from eigentree.io.codec import At
@@ -308,3 +309,91 @@ def test_a_form_survives_json_and_nothing_else_is_one() -> None:
     for broken in ({}, None, content | {"kind": "odd"}, content | {"sequence": None}, content | {"width": -1}):
         with pytest.raises(FileError, match=r"a? ?form of sequences"):
             FORM.read(writer, broken, at)
+
+
+MIXED = ReadOptions(numeric="emissions")
+
+
+def mixed_steps(count: int) -> tuple[pandas.DataFrame, list[int]]:
+    """Return a long frame of shuffled steps with two numbers, a category and missing cells, and the lengths."""
+    random = np.random.default_rng(0)
+    lengths = random.integers(1, 9, size=count).tolist()
+    steps = sum(lengths)
+    frame = pandas.DataFrame(
+        {
+            "who": np.repeat(np.arange(count), lengths),
+            "when": np.concatenate([np.arange(length) for length in lengths]),
+            "x": random.normal(size=steps),
+            "word": random.choice(["a", "b", None], size=steps),
+            "y": random.normal(size=steps).round(2),
+        }
+    )
+    frame.loc[random.random(steps) < 0.2, "x"] = np.nan
+    return frame, lengths
+
+
+def test_values_are_the_numbers_of_each_step_in_the_order_of_sequences() -> None:
+    frame, lengths = mixed_steps(40)
+    ordered = Sequences.learned(frame, None, "who", "when", MIXED)
+    assert ordered.columns.numbers == ("x", "y")
+    np.testing.assert_array_equal(ordered.values, frame[["x", "y"]])
+    assert (ordered.missing[:, 0] == frame.x.isna()).all()
+    assert (ordered.codes[:, [0, 2]] == frame[["x", "y"]].isna()).all().all()
+    mixed = frame.sample(frac=1, random_state=1)
+    shuffled = Sequences.of(mixed, ordered.columns, None, "who", "when")
+    first_seen = mixed.who.drop_duplicates().to_numpy()
+    chosen = shuffled.chosen(np.argsort(first_seen))
+    np.testing.assert_array_equal(chosen.values, ordered.values)
+    np.testing.assert_array_equal(chosen.codes, ordered.codes)
+    assert chosen.lengths.tolist() == lengths
+    assert not ordered.values.flags.writeable
+
+
+def test_every_form_of_numbers_has_the_same_values() -> None:
+    random = np.random.default_rng(2)
+    X = random.normal(size=(24, 2))
+    X[5, 1] = np.nan
+    known = Sequences.learned(X, [8, 8, 8], options=MIXED)
+    parts = np.split(X, 3)
+    names = {name: pandas.DataFrame(X[:, place].reshape(3, 8)) for place, name in enumerate(("x0", "x1"))}
+    frame = pandas.DataFrame(X, columns=["x0", "x1"]).assign(who=np.repeat([0, 1, 2], 8))
+    forms: list[tuple[Any, dict[str, Any]]] = [
+        (parts, {}),
+        ([part.tolist() for part in parts], {}),
+        (X.reshape(3, 8, 2), {}),
+        (names, {}),
+        (frame, {"sequence": "who"}),
+        (polars.from_pandas(frame), {"sequence": "who"}),
+        (pandas.DataFrame(X, columns=["x0", "x1"]), {"lengths": [8, 8, 8]}),
+    ]
+    for data, more in forms:
+        read = Sequences.learned(data, options=MIXED, **more)
+        np.testing.assert_array_equal(read.values, known.values)
+        np.testing.assert_array_equal(read.codes, known.codes)
+        assert read.starts.tolist() == known.starts.tolist()
+    assert Sequences.learned(["ACCA", "GA"]).values.shape == (6, 0)
+
+
+def test_rows_of_numbers_end_where_only_missing_cells_follow() -> None:
+    rows = np.array([[1.5, np.nan, 2.25, np.nan], [0.1, 0.2, 0.3, 0.45], [np.nan] * 4])
+    read = Sequences.learned(rows, options=MIXED)
+    assert read.lengths.tolist() == [3, 4, 0]
+    np.testing.assert_array_equal(read.values[:, 0], [1.5, np.nan, 2.25, 0.1, 0.2, 0.3, 0.45])
+    full = np.where(np.isnan(read.values), 9.75, read.values)
+    filled = filled_sequences(rows, None, read, full, None)
+    np.testing.assert_array_equal(filled, [[1.5, 9.75, 2.25, np.nan], rows[1], rows[2]])
+    numbers = np.arange(8.0)[:, None] / 4
+    sampled = sampled_sequences(read.columns, read.form, numbers, 2, 4, np.random.default_rng(0))
+    np.testing.assert_array_equal(sampled, numbers.reshape(2, 4))
+
+
+def test_filled_numbers_stand_where_cells_were_missing() -> None:
+    frame, _ = mixed_steps(30)
+    mixed = frame.sample(frac=1, random_state=3)
+    read = Sequences.learned(mixed, None, "who", "when", MIXED)
+    cells = np.array(read.codes, np.float64)
+    cells[:, [0, 2]] = np.where(np.isnan(read.values), 7.5, read.values)
+    cells[:, 1] = np.where(read.missing[:, 1], 0.0, cells[:, 1])
+    filled = filled_sequences(mixed, None, read, cells, None)
+    expected = mixed.fillna({"x": 7.5, "word": "a"})
+    pandas.testing.assert_frame_equal(filled, expected, check_dtype=False)

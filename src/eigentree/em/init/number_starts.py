@@ -52,14 +52,14 @@ def _clusters(problem: NumberChainObjective, random: np.random.Generator, window
     if windows:
         cells = np.hstack([cells, *(NEIGHBOUR * _moved(problem, cells, away) for away in (-1, 1))])
     own = _clustered(cells, step_weights(problem), problem.layout.states, random, ROUNDS)
-    return _of_shares(problem, _softened(own, problem.layout.states))
+    return _of_shares(problem, _uncertain(own, problem.layout.states))
 
 
 def _random(problem: NumberChainObjective, random: np.random.Generator) -> Floats:
     """Return the parameters of states that are about single steps, some of which like to stay in a state."""
     states = problem.layout.states
     own = _clustered(_standardised(problem), step_weights(problem), states, random, 1)
-    vector = _of_shares(problem, _softened(own, states))
+    vector = _of_shares(problem, _uncertain(own, states))
     tables, emissions = problem.layout.split(vector)
     shown = problem.layout.tables(tables)[1]
     moves = random.exponential(size=(states, states)) + random.choice(STAYING) * states * np.eye(states)
@@ -70,7 +70,7 @@ def _random(problem: NumberChainObjective, random: np.random.Generator) -> Float
 def _position(problem: NumberChainObjective, random: np.random.Generator) -> Floats:
     """Return parameters in which states follow each other from the first steps of sequences to the last."""
     states = problem.layout.states
-    return _of_shares(problem, _softened((_where(problem) * states).astype(np.int64), states))
+    return _of_shares(problem, _uncertain((_where(problem) * states).astype(np.int64), states))
 
 
 def _of_symbols(problem: NumberChainObjective, random: np.random.Generator, kind: ChainKind) -> Floats:
@@ -111,7 +111,7 @@ def _of_shares(problem: NumberChainObjective, shares: Floats) -> Floats:
     return layout.whole(parameters_of(problem, counts[first].sum(axis=0), follow, tables), emissions)
 
 
-def _softened(own: Integers, states: int) -> Floats:
+def _uncertain(own: Integers, states: int) -> Floats:
     shares = np.full((len(own), states), (1.0 - SURE) / states)
     shares[np.arange(len(own)), own] += SURE
     return shares
