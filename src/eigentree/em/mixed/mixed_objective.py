@@ -232,7 +232,7 @@ class MixedObjective(NumberObjective):
                 for key, shape in layout.tables.shapes.items()
             ]
             statistics = {}
-            for place, (block, name) in enumerate(zip(layout.blocks, stretch.names, strict=True)):
+            for place, (block, name) in enumerate(zip(stretch.blocks, stretch.names, strict=True)):
                 shown = counted[(name,)]
                 known = len(stretch.line_weights[place])
                 shares = np.ascontiguousarray(shown.reshape(-1, shown.shape[-1])[:, :known].T)
@@ -248,7 +248,7 @@ class MixedObjective(NumberObjective):
         """Return the parameters of a stretch's graph, and the logarithm of what was taken out of its lines."""
         own, scale = self.layout.tables.tables(tables), 0.0
         lines: dict[tuple[str, ...], Floats] = {}
-        for place, (block, name) in enumerate(zip(self.layout.blocks, stretch.names, strict=True)):
+        for place, (block, name) in enumerate(zip(stretch.blocks, stretch.names, strict=True)):
             log_prob = reduce(add, (emissions[group].lines(stretch.features[group]) for group in block.groups))
             peak = np.max(log_prob, axis=1)
             scale += float(stretch.line_weights[place] @ peak)
@@ -272,17 +272,18 @@ class MixedObjective(NumberObjective):
 
         A posterior has the shape (rows, joint states of the parents), rows in the order of the objective's.
         """
-        emissions = dict(self.layout.emissions)
-        for place, block in enumerate(self.layout.blocks):
-            totals: dict[tuple[str, ...], Floats] = {}
-            start = 0
-            for stretch in self.stretches:
-                own = posteriors[place][start : start + len(stretch.weights)] * stretch.weights[:, None]
-                start += len(own)
+        of_parents = {block.parents: each for block, each in zip(self.layout.blocks, posteriors, strict=True)}
+        totals: dict[tuple[str, ...], Any] = {}
+        start = 0
+        for stretch in self.stretches:
+            part = slice(start, start + len(stretch.weights))
+            start = part.stop
+            for place, block in enumerate(stretch.blocks):
+                own = of_parents[block.parents][part] * stretch.weights[:, None]
                 shares = np.zeros((len(stretch.line_weights[place]), own.shape[1]))
                 np.add.at(shares, stretch.places[place], own)
                 for group in block.groups:
-                    found = emissions[group].statistics(stretch.features[group], shares)
-                    totals[group] = totals.get(group, 0.0) + found
-            emissions |= {group: emissions[group].maximised(total) for group, total in totals.items()}
+                    found = self.layout.emissions[group].statistics(stretch.features[group], shares)
+                    totals[group] = totals[group] + found if group in totals else found
+        emissions = {group: each.maximised(totals[group]) for group, each in self.layout.emissions.items()}
         return self.layout.joined(tables, emissions)

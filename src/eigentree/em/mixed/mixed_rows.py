@@ -9,7 +9,7 @@ import numpy as np
 
 from eigentree.em.estep.expectation import CodedRows, Expectation
 from eigentree.em.estep.unique_rows import DistinctRows, sample_weights
-from eigentree.inference.mixed.number_leaves import line_graph, lines_of_block, without_numbers
+from eigentree.inference.mixed.number_leaves import Block, line_graph, lines_of_block, without_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from eigentree.em.parameters import ParameterLayout
     from eigentree.emissions.base import Emission
     from eigentree.graphs.graph import LatentGraph
-    from eigentree.inference.mixed.number_leaves import Block
 
 __all__ = ["STRETCH", "MixedRows", "Stretch"]
 
@@ -85,6 +84,8 @@ class Stretch:
     features : mapping of tuple of str to what an emission makes of the lines' cells
     names : tuple of str
         The columns of the lines.
+    blocks : tuple of Block
+        Those of the graph, or parts of them that have fewer lines by themselves.
     first : array
         Of each row that differs, the number of the first that is like it.
     """
@@ -96,6 +97,7 @@ class Stretch:
     line_weights: tuple[Floats, ...]
     features: Mapping[tuple[str, ...], Any]
     names: tuple[str, ...]
+    blocks: tuple[Block, ...]
     first: Integers
 
     @classmethod
@@ -111,15 +113,15 @@ class Stretch:
         """Return some rows of a graph, given the names of the number columns in their order."""
         column = {name: place for place, name in enumerate(numbers)}
         features: dict[tuple[str, ...], Any] = {}
-        places, counts = [], []
-        for block in blocks:
-            cells, place = lines_of_block(rows.values[:, [column[name] for name in block.columns]])
-            places.append(place)
-            counts.append(len(cells))
+        parts = [part for block in blocks for part in _fewest_lines(block, rows.values, column)]
+        for block, (cells, _) in parts:
             start = 0
             for group in block.groups:
                 features[group] = emissions[group].features(cells[:, start : start + len(group)])
                 start += len(group)
+        blocks = tuple(block for block, _ in parts)
+        places = [place for _, (_, place) in parts]
+        counts = [len(cells) for _, (cells, _) in parts]
         # Few different sizes, so that few different graphs are kept: no row reads the lines beyond.
         sizes = tuple(1 << (count - 1).bit_length() for count in counts)
         made = line_graph(graph, blocks, sizes, copies=False)
@@ -141,6 +143,7 @@ class Stretch:
             tuple(np.asarray(total, np.float64) for total in totals),
             features,
             made.lines,
+            blocks,
             distinct.first,
         )
 
@@ -148,3 +151,21 @@ class Stretch:
     def layout(self) -> ParameterLayout:
         """Where the tables of its graph stand in one vector."""
         return self.expectation.layout
+
+
+def _fewest_lines(
+    block: Block, values: Floats, column: Mapping[str, int]
+) -> list[tuple[Block, tuple[Floats, Integers]]]:
+    """Return a block with its lines, or each of its groups by itself where they have fewer lines together."""
+
+    def lines(part: Block) -> tuple[Floats, Integers]:
+        return lines_of_block(values[:, [column[name] for name in part.columns]])
+
+    whole = lines(block)
+    parts = [Block(block.parents, (group,)) for group in block.groups]
+    if len(parts) == 1:
+        return [(block, whole)]
+    each = [lines(part) for part in parts]
+    if sum(len(cells) for cells, _ in each) < len(whole[0]):
+        return list(zip(parts, each, strict=True))
+    return [(block, whole)]
