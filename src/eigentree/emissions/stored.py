@@ -63,9 +63,10 @@ def read_emission(reader: Reader, content: Any) -> Emission:
         with np.errstate(all="ignore"):
             means, variances = emission.moments(np.full((1, emission.width), np.nan))
             proper = bool(emission.states > 0 and np.isfinite(means).all() and (variances >= 0).all())
-            proper = proper and all(
-                not np.isnan(emission.log_prob(means[:, state])).any() for state in range(emission.states)
-            )
+            # Of families of counts, a mean is no cell, but what is sampled is.
+            missing, states = np.full((emission.states, emission.width), np.nan), np.arange(emission.states)
+            cells = emission.sampled(missing, states, np.random.default_rng(0))
+            proper = proper and not np.isnan(emission.log_prob(cells)).any()
     except (ValueError, TypeError, IndexError, ArithmeticError, AttributeError, np.linalg.LinAlgError):
         proper = False
     if not proper:
