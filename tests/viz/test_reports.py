@@ -22,10 +22,10 @@ from eigentree.markup.charts import learning_charts, spectra_chart
 from eigentree.markup.figures import chart_svg
 from eigentree.markup.html import Html, decimals, element, number, percent, table, with_error
 from eigentree.spectral.sequences.window_report import StepBondReport
+from eigentree.viz.reports.anomalous_rows import anomalies
 from eigentree.viz.reports.evaluation import (
     Baseline,
     CalibrationBin,
-    anomalies,
     baselines,
     calibration_bins,
     likelihoods_of,
