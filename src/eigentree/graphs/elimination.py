@@ -66,7 +66,8 @@ def clique_tree(graph: LatentGraph, names: Sequence[str], max_states: int = MAX_
         what = f"the junction tree needs a clique of {len(members)} variables with"
         _check_table(what, listed, graph, max_states, "edges")
 
-    check(unavoidable_clique(adjacency, states))
+    # It is one of joint states, to which variables of one state, such as numbers, add none.
+    check({i for i in unavoidable_clique(adjacency, states) if states[i] > 1})
     order: list[int] = []
     later: list[set[int]] = [set() for _ in names]
     for vertex, around in _eliminate(adjacency):
