@@ -510,7 +510,7 @@ class EMJunctionTree(IterativeMixin, LatentMixin):
 
     @property
     def _column_kinds(self) -> dict[str, str]:
-        """The kinds of columns that the given emissions ask for."""
+        """The kinds of columns that the given emissions need."""
         return column_kinds(self.emissions)
 
     def _stopping(self, rows: int, weight: float, parameters: int) -> Stopping:

@@ -67,7 +67,7 @@ def checked_emissions(emissions: Any) -> dict[tuple[str, ...], Any]:
 
 
 def column_kinds(emissions: Any) -> dict[str, str]:
-    """Return the kinds of columns that given families ask for."""
+    """Return the kinds of columns that given families need."""
     kinds: dict[str, str] = {}
     for group, family in checked_emissions(emissions).items():
         name = family.get("family") if isinstance(family, Mapping) else family

@@ -173,42 +173,39 @@ class MixedModel(NetworkModel):
                         cells = np.stack([values[name] for name in group], axis=1)
                         self._take_numbers(own, group, self.emissions[group].sampled(cells, states, random))
             else:
-                undefined += self._fill_most_probable(own, known, values, method)
+                undefined += self._fill_categories(own, known)
+                self._fill_numbers(own, known, values, [0.5] if method == "median" else None)
         return filled, undefined
 
-    def _fill_most_probable(
-        self, filled: Floats, known: Evidence, values: Mapping[str, Floats], method: str
-    ) -> int:
-        """Fill rows by most probable states, and by means or medians; return how many cells were undefined."""
+    def _fill_categories(self, filled: Floats, known: Evidence) -> int:
+        """Fill categories by most probable states; return how many cells were undefined."""
         network, undefined = known.network, 0
-        states = np.asarray(network.columns.states)
-        missing = known.codes == states
+        missing = known.codes == np.asarray(network.columns.states)
         self._take_categories(filled, known, known.codes)
-        wanted = [
-            c
-            for c in np.flatnonzero(missing.any(axis=0)).tolist()
-            if network.graph.observed[c] in self.graph.states
-        ]
-        for column, (table, lost) in zip(wanted, network.model.distributions(known.codes, wanted), strict=True):
+        names = network.graph.observed
+        wanted = [c for c in np.flatnonzero(missing.any(axis=0)).tolist() if names[c] in self.graph.states]
+        tables = network.model.distributions(known.codes, wanted) if wanted else []
+        for column, (table, lost) in zip(wanted, tables, strict=True):
             absent = missing[:, column]
-            place = self.columns.position(network.graph.observed[column])
-            filled[absent, place] = table[absent].argmax(axis=1)
+            filled[absent, self.columns.position(names[column])] = table[absent].argmax(axis=1)
             undefined += int((lost & absent).sum())
-        absent_numbers = {name: np.isnan(column) for name, column in values.items()}
+        return undefined
+
+    def _fill_numbers(
+        self, filled: Floats, known: Evidence, values: Mapping[str, Floats], quantiles: Sequence[float] | None
+    ) -> None:
+        """Fill numbers by means, or by a quantile."""
+        missing = {name: np.isnan(column) for name, column in values.items()}
         for place, block in enumerate(self.blocks):
-            some = [name for name in block.columns if absent_numbers[name].any()]
-            weights = self._weights(known, [place])[place] if some else None
+            some = {name for name in block.columns if missing[name].any()}
+            weights = self._weights(known, [place])[place] if some else np.ones((len(filled), 1))
             for group in block.groups:
                 self._take_numbers(filled, group, np.stack([values[name] for name in group], axis=1))
-                for name in set(group) & set(some):
-                    rows = absent_numbers[name]
+                for name in some.intersection(group):
+                    rows = missing[name]
                     own = {each: values[each][rows] for each in group}
-                    assert weights is not None
-                    found = self._marginal(
-                        weights[rows], group, own, group.index(name), [0.5] if method == "median" else None
-                    )
+                    found = self._marginal(weights[rows], group, own, group.index(name), quantiles)
                     filled[rows, self.columns.position(name)] = found.reshape(-1)
-        return undefined
 
     def _take_categories(self, filled: Floats, known: Evidence, codes: Codes) -> None:
         for column, name in enumerate(known.network.graph.observed):
