@@ -1,4 +1,4 @@
-"""Latent-variable models of discrete data: latent classes, hidden Markov models, latent trees; spectral and EM.
+"""Latent-variable models of categories and numbers: latent classes, hidden Markov models, latent trees; spectral and EM.
 
 Names load when first used, so that ``import eigentree`` itself costs next to nothing.
 """
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from eigentree.data.streams.partitions import Partitions as Partitions
     from eigentree.data.tables.labeled_table import LabeledTable as LabeledTable
     from eigentree.em.estep.expected_tables import expected_counts as expected_counts
+    from eigentree.emissions.base import Emission as Emission
     from eigentree.errors import DataError as DataError
     from eigentree.errors import EigentreeError as EigentreeError
     from eigentree.errors import FileError as FileError
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from eigentree.graphs import zoo as zoo
     from eigentree.graphs.graph import LatentGraph as LatentGraph
     from eigentree.graphs.junction_tree import JunctionTree as JunctionTree
+    from eigentree.inference.mixed.mixed_network import MixedNetwork as MixedNetwork
     from eigentree.inference.networks.network import LatentNetwork as LatentNetwork
     from eigentree.inference.tensors.tensor import LabeledTensor as LabeledTensor
     from eigentree.viz import plot as plot
@@ -60,6 +62,7 @@ _NAMES = {
     "data.streams.partitions": "Partitions",
     "data.tables.labeled_table": "LabeledTable",
     "em.estep.expected_tables": "expected_counts",
+    "emissions.base": "Emission",
     "errors": "DataError EigentreeError FileError GraphError NetworkError ParameterError RankError "
     "TensorError TreewidthError UnknownNameError",
     "estimators.classification.classifier": "JunctionTreeClassifier",
@@ -76,6 +79,7 @@ _NAMES = {
     "estimators.spectral_junction_tree": "SpectralJunctionTree",
     "graphs.graph": "LatentGraph",
     "graphs.junction_tree": "JunctionTree",
+    "inference.mixed.mixed_network": "MixedNetwork",
     "inference.networks.network": "LatentNetwork",
     "inference.tensors.tensor": "LabeledTensor",
     "viz.reports.report": "report",

@@ -24,7 +24,16 @@ if TYPE_CHECKING:
     from eigentree.arrays import Floats, Integers
     from eigentree.emissions.base import Emission
 
-__all__ = ["Block", "LineGraph", "block_lines", "blocks_of", "line_graph", "lines_of_block", "without_numbers"]
+__all__ = [
+    "LEAST",
+    "Block",
+    "LineGraph",
+    "block_lines",
+    "blocks_of",
+    "line_graph",
+    "lines_of_block",
+    "without_numbers",
+]
 
 LEAST = 1e-290
 """The least likelihood of a line relative to its best state: a row whose blocks contradict each other stays
