@@ -19,6 +19,7 @@ from eigentree.data.sequences.sequence_codes import Sequences
 from eigentree.em.chain_fit import ChainFit, fit_chain
 from eigentree.em.number_chains import NumberChainLayout, NumberChainObjective
 from eigentree.em.optimize.stopping import Stopping
+from eigentree.emissions.families import FAMILIES
 from eigentree.errors import DataError, ParameterError
 from eigentree.inference.sequences.number_steps import NumberPass
 
@@ -400,6 +401,81 @@ def test_forms_of_sequences_lead_to_the_same_model() -> None:
     assert (filled[~np.isnan(hole)] == hole[~np.isnan(hole)]).all()
 
 
+def test_scores_and_posteriors_are_those_of_the_unrolled_network() -> None:
+    frame = mixed_frame([12] * 30, seed=24)
+    asked = mixed_frame([4] * 6, seed=25, missing=0.3)
+    wide = asked.pivot(index="who", columns="when", values=list(CHANNELS))
+    codes = {"a": 0.0, "b": 1.0}
+    cells = pandas.DataFrame(
+        {
+            f"{name}_{step}": wide[name][step].map(codes) if name == "word" else wide[name][step].astype(float)
+            for step in range(4)
+            for name in CHANNELS
+        }
+    )
+    for size in (2, [2, 2]):
+        model = EMHMM(
+            size, sequence="who", time="when", emissions={("x", "y"): "full"}, random_state=0, max_iter=20, tol=1.0
+        ).fit(frame)
+        network = model.to_network(4)
+        assert_allclose(network.log_prob(cells), model.score_samples(asked), atol=1e-10)
+        factorial = isinstance(size, list)
+        proba = model.predict_proba(asked)
+        own = (proba["chain 1"] if factorial else proba).reshape(6, 4, 2)
+        for step in range(4):
+            found = network.predict_proba(cells, f"h1_{step}" if factorial else f"h{step}")
+            assert_allclose(found, own[:, step], atol=1e-10)
+
+
+COUNTS = ("poisson", "negative_binomial")
+
+
+@pytest.mark.parametrize("family", [name for name in FAMILIES if name != "ordinal"])
+def test_every_family_learns_states_and_has_all_answers(family: str) -> None:
+    random = np.random.default_rng(26)
+    states = np.repeat(random.integers(2, size=120), 5)
+    lengths = [60] * 10
+    X = np.stack([np.where(states, 4.0, 1.0) + random.gamma(2.0, 0.5, size=600), 10 + 2 * states], axis=1)
+    X[:, 1] += random.normal(size=600)
+    emissions: Any = family
+    if family in COUNTS:
+        X = random.poisson(np.where(states, 30, 8)).astype(float)[:, None]
+        emissions = {"x0": family}
+    model = EMHMM(2, emissions=emissions, random_state=0).fit(X, lengths=lengths)
+    assert {own.family for own in model.emissions_.values()} == {family}
+    assert (np.diff(model.history_) > 0).all()
+    found = model.predict(X, lengths)
+    assert max((found == states).mean(), (found != states).mean()) > 0.9
+    holes = X.copy()
+    holes[2::5] = np.nan
+    assert np.isfinite(model.score_samples(holes, lengths)).all()
+    scale = X.std(axis=0)
+    for method in ("mode", "median", "sample"):
+        filled = np.asarray(model.impute(holes, lengths, method=method, random_state=0))
+        error = np.sqrt(((filled[2::5] - X[2::5]) ** 2).mean(axis=0)) / scale
+        # The mean of a column has the error 1, and a sample around it the square root of 2.
+        assert (error < (1.25 if method == "sample" else 1.0)).all()
+    low, high = np.moveaxis(np.asarray(model.predict_next(X, lengths, quantiles=[0.05, 0.95])), 2, 0)
+    mean = np.asarray(model.predict_next(X, lengths))
+    assert (low < mean).all()
+    assert (mean < high).all()
+
+
+def test_classes_of_sequences_are_distinguished_by_their_dynamics() -> None:
+    random = np.random.default_rng(27)
+    X, y = [], []
+    for number in range(120):
+        state, steps = 0, []
+        for _ in range(random.integers(5, 20)):
+            steps.append(random.normal([0.0, 2.0 * state]))
+            state = 1 - state if random.random() < (0.1, 0.6)[number % 2] else state
+        X.append(np.array(steps))
+        y.append("slow" if number % 2 == 0 else "fast")
+    model = et.JunctionTreeClassifier(EMHMM(2, random_state=0)).fit(X[:80], y[:80])
+    # The truth itself is right about 37 of 40 times.
+    assert model.score(X[80:], y[80:]) > 0.8
+
+
 def test_the_family_of_several_channels_is_chosen() -> None:
     random = np.random.default_rng(16)
     states = np.repeat(random.integers(2, size=300), 5)
@@ -500,8 +576,6 @@ def test_what_numbers_have_not_is_reported() -> None:
     model = mixed_model(frame)
     with pytest.raises(DataError, match="predict_next"):
         model.predict_next_proba(frame, target="x")
-    with pytest.raises(DataError, match="numeric='quantiles'"):
-        model.to_network(3)
     with pytest.raises(AttributeError, match="emissionprob_"):
         _ = model.emissionprob_
     words = EMHMM(2, random_state=0).fit(["ABAB", "BBAA"])

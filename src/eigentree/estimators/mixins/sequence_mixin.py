@@ -395,7 +395,7 @@ class HiddenSequenceMixin(SequenceMixin):
         """Return the `LatentNetwork` of sequences of one length, with the same tables at every step.
 
         Hidden states are h0, h1, …; a channel c of step t is called ``c_t``, or xt where it has no name. Those of a
-        factorial HMM are h0_t, h1_t, …, as those of `zoo.factorial_hmm`.
+        factorial HMM are h0_t, h1_t, …, as those of `zoo.factorial_hmm`. Numbers are leaves with an emission.
         """
         return self.model_.network(whole_number("length", length))
 

@@ -14,8 +14,8 @@ from eigentree.core.sequences.state_posteriors import (
     sample_steps,
     smooth_steps,
 )
-from eigentree.errors import DataError
 from eigentree.graphs.graph import LatentGraph
+from eigentree.inference.mixed.mixed_network import MixedNetwork
 from eigentree.inference.networks.network import LatentNetwork
 from eigentree.inference.sequences.number_cells import mixture_means, quantiles_of_mixture
 from eigentree.inference.sequences.number_steps import (
@@ -265,32 +265,32 @@ class Chain:
         """Return the network of sequences of one length: a hidden h0, h1, … with the channels of its step below.
 
         The channel c of step t is called ``c_t``; a single channel that has no name of its own, xt. Of a factorial
-        HMM, the hidden variables are h0_t, h1_t, ….
+        HMM, the hidden variables are h0_t, h1_t, …. With numbers it is a `MixedNetwork`.
         """
-        if self.numbers:
-            named = ", ".join(self.columns.names[place] for group in self.numbers for place in group)
-            raise DataError(
-                f"{named}: a network of sequences is of categories only, and these channels are numbers; fit with "
-                f"numeric='quantiles' for a network of bins"
-            )
         check_variables("this network", length * (len(self.sizes) + len(self.emissions)))
         hidden = [_hidden_names(self.parallel, step) for step in range(length)]
         states = {name: size for now in hidden for name, size in zip(now, self.sizes, strict=True)}
-        edges, tables = [], {}
+        edges, tables, emissions = [], {}, {}
         for step, now in enumerate(hidden):
             for place, links in enumerate(self.chains):
                 earlier = [before[place] for before in hidden[max(0, step - self.order) : step]]
                 edges += [(name, now[place]) for name in earlier]
                 tables[now[place]] = links[len(earlier)]
-            shown = zip(_step_names(self.columns, step), self.columns.states, self.emissions, strict=True)
-            for name, count, table in shown:
+            names = _step_names(self.columns, step)
+            for name, count, table in zip(names, self.columns.states, self.emissions, strict=True):
                 states[name] = count
                 edges += [(parent, name) for parent in now]
                 tables[name] = table.reshape(*self.sizes, count)
+            for group, emission in self.numbers.items():
+                emissions[tuple(names[place] for place in group)] = emission
         graph = LatentGraph(
             states=states, edges=edges, hidden=[name for now in hidden for name in now], directed=True
         )
-        return LatentNetwork(graph, tables)
+        if not emissions:
+            return LatentNetwork(graph, tables)
+        numbers = {name for group in emissions for name in group}
+        known = {name: table for name, table in tables.items() if name not in numbers}
+        return MixedNetwork(graph, known, emissions)
 
     def permuted(self, orders: Sequence[Integers]) -> Chain:
         """Return the same with states in another order: state i of a chain is now its state ``order[i]``."""
