@@ -12,7 +12,7 @@ from scipy.special import logsumexp
 from scipy.stats import expon, gamma, norm, uniform
 from scipy.stats import t as student
 
-from benchmarks.measure import best_seconds, show_note, show_table
+from benchmarks.measure import best_seconds, show_table
 from eigentree import EMHMM
 
 if TYPE_CHECKING:

@@ -157,8 +157,8 @@ def channel_families(emissions: Any, columns: Columns) -> dict[tuple[int, ...], 
         for name in group:
             if columns.position(name) not in columns.number_places:
                 raise ParameterError(
-                    f"emissions give {name!r} the family {quoted(families[group])}, but the channel has labels, which "
-                    f"in sequences are 'categorical'; leave it out"
+                    f"emissions give {name!r} the family {quoted(families[group])}, but the channel has labels, "
+                    f"which in sequences are 'categorical'; leave it out"
                 )
     found = {tuple(map(columns.position, group)): family for group, family in families.items()}
     if emissions == "auto":
