@@ -5,12 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from eigentree.em.mixed.mixed_init import MixedInit
 from eigentree.em.mixed.mixed_objective import MixedLayout, MixedObjective
 from eigentree.em.out_of_core.number_rows import NumberRows
 from eigentree.em.parameters import ParameterLayout
 from eigentree.em.tree_fit import TreeFit
 from eigentree.emissions.families import make
+from eigentree.errors import DataError
 from eigentree.inference.mixed.number_leaves import blocks_of
 
 if TYPE_CHECKING:
@@ -22,6 +25,9 @@ if TYPE_CHECKING:
     from eigentree.graphs.graph import LatentGraph
 
 __all__ = ["MixedFit", "mixed_layout"]
+
+LARGEST = np.finfo(np.float64).max ** 0.25
+"""Sums of the squares of larger numbers, times their weights, may overflow."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,5 +67,10 @@ def mixed_layout(
     for block in blocks:
         for group in block.groups:
             cells = rows.values[:, [column[name] for name in group]]
-            emissions[group] = make(families[group], cells, rows.weights, block.states(graph))
+            with np.errstate(over="ignore", invalid="ignore"):
+                emissions[group] = make(families[group], cells, rows.weights, block.states(graph))
+            if not np.isfinite(emissions[group].vector).all():
+                raise DataError(
+                    f"{', '.join(map(repr, group))}: squares of its numbers overflow; rescale the column"
+                )
     return MixedLayout(ParameterLayout.of(graph), blocks, emissions)

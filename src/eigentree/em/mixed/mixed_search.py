@@ -385,20 +385,19 @@ def averaged_network(networks: Sequence[MixedNetwork]) -> MixedNetwork:
     first, count = networks[0], len(networks)
     graph = first.graph
     emissions = {group: stacked([each.all_emissions[group] for each in networks]) for group in first.all_emissions}
-    with_own_table = {group[0] for group in first.all_emissions if graph.states[group[0]] > 1}
+    emitted = {name for group in first.all_emissions for name in group}
     tables: dict[str, Any] = {}
     if len(graph.hidden) == 1 and not graph.parents(graph.hidden[0]):
         (hidden,) = graph.hidden
         joined = LatentGraph({**graph.states, hidden: count * graph.states[hidden]}, graph.edges, graph.hidden)
         tables[hidden] = np.concatenate([each.tables[hidden] for each in networks]) / count
-        rest = [name for name in graph.observed if name not in with_own_table]
+        rest = [name for name in graph.observed if name not in emitted]
         tables |= {name: np.concatenate([each.tables[name] for each in networks]) for name in rest}
-        tables = {name: table for name, table in tables.items() if graph.states[name] > 1 or name == hidden}
         return MixedNetwork(joined, tables, emissions)
     joined = mixture_of_trees(graph, count)
     which = joined.names[0]
     tables[which] = np.full(count, 1.0 / count)
     for name in graph.names:
-        if graph.states[name] > 1 and name not in with_own_table:
+        if name not in emitted:
             tables[name] = np.stack([each.tables[name] for each in networks])
     return MixedNetwork(joined, tables, emissions)

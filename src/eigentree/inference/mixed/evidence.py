@@ -72,9 +72,12 @@ def evidence_of(
     tables = {name: network.tables[name] for name in made.graph.names if name in network.tables}
     log_scale = np.full(rows, len(blocks) * math.log(size))
     for place, block in enumerate(blocks):
-        log_prob = block_lines(block, emissions, values)
+        with np.errstate(over="ignore"):
+            log_prob = block_lines(block, emissions, values)
         peak = log_prob.max(axis=1)
         log_scale += peak
+        # Numbers so far out that their density is zero in all states say nothing of the state.
+        peak = np.where(np.isfinite(peak), peak, 0.0)
         table = np.zeros((log_prob.shape[1], size + 1))
         table[:, :rows] = np.maximum(np.exp(log_prob - peak[:, None]), LEAST).T / size
         # A distribution needs the rest; no row has this line.
