@@ -67,10 +67,7 @@ def mixed_layout(
     for block in blocks:
         for group in block.groups:
             cells = rows.values[:, [column[name] for name in group]]
-            with np.errstate(over="ignore", invalid="ignore"):
-                emissions[group] = make(families[group], cells, rows.weights, block.states(graph))
-            if not np.isfinite(emissions[group].vector).all():
-                raise DataError(
-                    f"{', '.join(map(repr, group))}: squares of its numbers overflow; rescale the column"
-                )
+            if np.nanmax(np.abs(cells)) > LARGEST:
+                raise DataError(f"{', '.join(map(repr, group))}: squares of the numbers overflow; rescale them")
+            emissions[group] = make(families[group], cells, rows.weights, block.states(graph))
     return MixedLayout(ParameterLayout.of(graph), blocks, emissions)
