@@ -154,6 +154,16 @@ class EMHMM(IterativeMixin, HiddenSequenceMixin):
     >>> first, second = model.decode(["AABB"]).states[0][1:3]
     >>> bool(first != second)
     True
+
+    Numbers, one array of steps a sequence:
+
+    >>> random = np.random.default_rng(0)
+    >>> parts = [np.concatenate([random.normal(2, 1, 30), random.normal(7, 1, 10)]) for _ in range(10)]
+    >>> numbers = EMHMM(hidden_states=2, random_state=0).fit(parts)
+    >>> numbers.means_.round().ravel().tolist()
+    [2.0, 7.0]
+    >>> numbers.predict_next([[2.1, 6.7, 7.2]]).round().tolist()
+    [[7.0]]
     """
 
     hidden_states: int | Sequence[int] = 2
