@@ -51,8 +51,12 @@ SLACK = 1e-6
 
 
 def pseudo_windows(plan: WindowPlan) -> float:
-    """Return how many uniform pseudo-windows go with any shrinkage: half the mean number of states of a channel."""
-    return sum(plan.states) / len(plan.states) / 2
+    """Return how many uniform pseudo-windows go with any shrinkage: half the mean number of states of a channel.
+
+    A channel of numbers counts as one of two states: its hats are about equally frequent, so none is ever unseen.
+    """
+    sizes = [2 if hats else states for hats, states in zip(plan.hats, plan.states, strict=True)]
+    return sum(sizes) / len(sizes) / 2
 
 
 def cell_marginals(statistics: SequenceStatistics, added: float) -> tuple[Floats, ...]:
