@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from eigentree.counting.pair_counts import PairCounts
+from eigentree.data.streams.encoded_stream import Encoded
 from eigentree.data.tables.columns import Columns
 from eigentree.data.tables.labels import Bins
 from eigentree.data.tables.rows import Rows
+from eigentree.errors import DataError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,12 +21,37 @@ if TYPE_CHECKING:
 __all__ = ["coarse_pairs", "pairs_of_rows"]
 
 
-def pairs_of_rows(rows: Rows, weights: Floats | None) -> PairCounts:
-    """Return the pair counts of rows, numbers in bins."""
+MOST_CELLS = 2**25
+"""Most cells of a stream whose pairs are counted: of more every second, third … row is, by its number."""
+
+
+def pairs_of_rows(rows: Rows | Encoded, weights: Floats | None) -> PairCounts:
+    """Return the pair counts of rows, numbers in bins; streams know their weights, and with numbers are sampled."""
     columns = rows.columns
     if not columns.numbers:
         return PairCounts.empty(columns).count(rows, weights)
-    return coarse_pairs(columns.names, columns.states, rows.encode(), columns.numbers, rows.values(), weights)
+    if isinstance(rows, Encoded):
+        codes, values, weights = _sampled(rows)
+    else:
+        codes, values = rows.encode(), rows.values()
+    return coarse_pairs(columns.names, columns.states, codes, columns.numbers, values, weights)
+
+
+def _sampled(rows: Encoded) -> tuple[Codes, Floats, Floats | None]:
+    """Return codes, values and weights of all rows of a stream, or of every second, third … of them."""
+    count = sum(len(codes) for codes, _ in rows.chunks())
+    if not count:
+        raise DataError("the data have no rows; give at least one")
+    every = -(-count * len(rows.columns.names) // MOST_CELLS)
+    first, taken = 0, []
+    for codes, values, weights in rows.parts():
+        # The numbers of rows, not of batches, decide.
+        own = slice(-first % every, None, every)
+        taken.append((codes[own], values[own], None if weights is None else weights[own]))
+        first += len(codes)
+    codes, values = (np.concatenate([part[place] for part in taken]) for place in (0, 1))
+    known = [np.asarray(weights, np.float64) for _, _, weights in taken if weights is not None]
+    return codes, values, np.concatenate(known) if known else None
 
 
 def coarse_pairs(

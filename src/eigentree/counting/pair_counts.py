@@ -121,6 +121,7 @@ class PairCounts(StoredCounts):
     @classmethod
     def empty(cls, columns: Columns) -> PairCounts:
         """Return the counts of no rows."""
+        columns.require_states()
         complete = np.ones(len(columns.names), np.bool_)
         size = int(_kept(columns, complete).sum())
         return cls(columns, 0, complete, np.zeros((size, size), np.int32))

@@ -121,6 +121,7 @@ class Statistics(StoredCounts):
             )
         counts = Counts(plan.graph, plan.groups())
         if columns is not None:
+            columns.require_states()
             counts = Counts.laid_out(columns, counts.layout)
         return cls(counts, RowSample.empty(len(plan.graph.observed)))
 

@@ -45,8 +45,6 @@ def resolved(
     if isinstance(structure, HiddenChowLiu):
         rows, columns = any_rows_and_columns(X, options)
         weights = None if isinstance(rows, Encoded) else checked_weights(options.sample_weight, rows.count)
-        if isinstance(rows, Encoded):
-            return structure.learned(PairCounts.empty(columns).count(rows, weights)), columns, rows
         graph = structure.learned(pairs_of_rows(rows, weights))
         return graph.with_states(dict.fromkeys(columns.numbers, 1)), columns, rows
     if isinstance(X, Rows):

@@ -192,6 +192,7 @@ class OnlineEMJunctionTree(IterativeMixin, LatentMixin):
             rows = StreamedRows.of(X, columns, sample_weight) if is_stream(X) else X
         else:
             graph, columns, rows = resolved(self.structure, X, ReadOptions.of(self, sample_weight))
+            columns.require_states()
         if not isinstance(rows, Encoded):
             codes, _, weights = encoded(rows, columns, sample_weight)
             return graph, columns, lambda: iter([(0, codes, weights)])

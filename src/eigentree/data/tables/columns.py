@@ -225,6 +225,14 @@ class Columns:
         """The names of the columns of numbers."""
         return tuple(self.names[place] for place in self.number_places)
 
+    def require_states(self) -> None:
+        """Raise `DataError` where a column is one of numbers: these have densities, and no states to be counted."""
+        if self.numbers:
+            raise DataError(
+                f"{shown_columns(self.numbers)} of numbers cannot be counted, which this needs; read numbers as "
+                f"bins with numeric='quantiles', or use EMJunctionTree or LatentClassModel, which have densities"
+            )
+
     @property
     def plain(self) -> bool:
         """Whether all codes stand for themselves."""
