@@ -45,9 +45,10 @@ class Split(Encoded):
     weights: np.ndarray | None
     cuts: list[int]
 
-    def chunks(self) -> Iterator[tuple[np.ndarray, np.ndarray | None]]:
+    def parts(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray | None]]:
         for start, stop in pairwise(ends(len(self.codes), self.cuts)):
-            yield self.codes[start:stop], None if self.weights is None else self.weights[start:stop]
+            own = None if self.weights is None else self.weights[start:stop]
+            yield self.codes[start:stop], np.empty((stop - start, 0)), own
 
 
 def ends(count: int, cuts: list[int]) -> list[int]:

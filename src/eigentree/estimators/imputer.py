@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from eigentree.data.tables.columns import Columns
+    from eigentree.data.tables.state_rules import NumericRule
     from eigentree.validation import Seed
 
 __all__ = ["OUTPUTS", "JunctionTreeImputer", "default_estimator"]
@@ -33,10 +34,10 @@ USUAL_CLASSES = 16
 """How many hidden states the mixture has that is fitted where no estimator is given."""
 
 
-def default_estimator(random_state: Seed) -> EMJunctionTree:
+def default_estimator(random_state: Seed, numeric: NumericRule = "emissions") -> EMJunctionTree:
     """Return the unfitted mixture that is fitted where no estimator is given."""
     return EMJunctionTree(
-        Mixture(USUAL_CLASSES), random_state=random_state, handle_unknown="missing", numeric="quantiles"
+        Mixture(USUAL_CLASSES), random_state=random_state, handle_unknown="missing", numeric=numeric
     )
 
 
@@ -48,10 +49,11 @@ class JunctionTreeImputer(Parameters):
     ----------
     estimator : SpectralJunctionTree, EMJunctionTree or OnlineEMJunctionTree, optional
         The model; it stays unfitted itself. By default a mixture of 16 latent classes,
-        ``EMJunctionTree(zoo.Mixture(16), handle_unknown="missing", numeric="quantiles")``: unknown labels are
-        imputed too.
-    method : {"mode", "sample"}
-        "mode" takes the most probable state of each missing cell; "sample" samples those of a row jointly.
+        ``EMJunctionTree(zoo.Mixture(16), handle_unknown="missing")``: unknown labels are imputed too.
+    method : {"mode", "median", "sample"}
+        "mode" takes the most probable state of each missing cell, and of a number its mean given the other cells
+        of its row; "median" is the same but for numbers, which get their median; "sample" samples those of a row
+        jointly.
     random_state : int, Generator or None
         For "sample", and for the default estimator.
 
@@ -79,7 +81,7 @@ class JunctionTreeImputer(Parameters):
     """
 
     estimator: Any = None
-    method: Literal["mode", "sample"] = "mode"
+    method: Literal["mode", "median", "sample"] = "mode"
     random_state: Seed = None
 
     estimator_: Any = field(init=False)
@@ -97,12 +99,12 @@ class JunctionTreeImputer(Parameters):
         Parameters
         ----------
         X : array-like of shape (rows, columns), a data frame, or rows of letters
-            Labels or codes; None, NaN, null or -1 for a missing cell.
+            Labels, codes or numbers; None, NaN, null or -1 for a missing cell.
         y : ignored
         sample_weight : array-like of shape (rows,), optional
             How often each row counts.
         """
-        one_of("method", self.method, ("mode", "sample"))
+        one_of("method", self.method, ("mode", "median", "sample"))
         estimator = default_estimator(self.random_state) if self.estimator is None else self.estimator
         require_estimator(estimator)
         return self._become({"estimator_": cloned(estimator).fit(X, sample_weight=sample_weight)})

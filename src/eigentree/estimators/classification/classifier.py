@@ -57,8 +57,9 @@ class JunctionTreeClassifier(Parameters):
     ----------
     estimator : SpectralJunctionTree, EMJunctionTree, OnlineEMJunctionTree, EMHMM or SpectralHMM, optional
         What is fitted to the rows; it stays unfitted itself. A template as its structure is built once, from the
-        columns of all rows, so that all classes have the same states. By default a mixture of 16 latent classes,
-        as `JunctionTreeImputer` has it.
+        columns of all rows, so that all classes have the same states. How numbers are read, and their densities,
+        are the estimator's `numeric` and `emissions`. By default a mixture of 16 latent classes, as
+        `JunctionTreeImputer` has it, but with numbers cut into bins.
     class_as : {"models", "column"}
         "models" fits one model to the rows of each class. "column" fits one model to all rows, with the class as
         one more column: the last one of a template; in a graph, the one observed variable that is no column of the
@@ -137,7 +138,10 @@ class JunctionTreeClassifier(Parameters):
     @property
     def _pattern(self) -> Estimator:
         """The unfitted estimator that is cloned, with a structure of its own."""
-        pattern = default_estimator(self.random_state) if self.estimator is None else self.estimator
+        pattern = self.estimator
+        if pattern is None:
+            # Within small classes bins are as good as densities, and far faster.
+            pattern = default_estimator(self.random_state, "quantiles")
         if not isinstance(pattern, SequenceMixin):
             require_estimator(pattern)
         return pattern.as_tree() if isinstance(pattern, LatentClassModel) else pattern
@@ -245,10 +249,14 @@ class JunctionTreeClassifier(Parameters):
         models = [estimator.model_ for estimator in self.estimators_]
         log_prob = np.empty((rows.count, len(models)))
         replaced = [0] * len(models)
-        for start, codes in rows.chunks():
+        if columns.numbers:
             for k, model in enumerate(models):
-                log_prob[start : start + len(codes), k], count = model.score(codes)
-                replaced[k] += count
+                log_prob[:, k], replaced[k] = model.log_prob(rows)
+        else:
+            for start, codes in rows.chunks():
+                for k, model in enumerate(models):
+                    log_prob[start : start + len(codes), k], count = model.score(codes)
+                    replaced[k] += count
         for label, model, count in zip(self.classes_.tolist(), models, replaced, strict=True):
             if count:
                 notice(f"class {shown_label(label)}: {count} of {rows.count} rows {model.replaced}")
