@@ -10,13 +10,17 @@ from cyclopts import Group, Parameter
 from eigentree.errors import EigentreeError, did_you_mean, what_there_is
 
 __all__ = [
+    "KINDS",
     "PIPE",
     "STRUCTURES",
     "BestOutput",
     "Data",
+    "Densities",
+    "Emissions",
     "Format",
     "HeldOut",
     "Json",
+    "Kinds",
     "ModelFile",
     "Numeric",
     "Output",
@@ -32,14 +36,24 @@ __all__ = [
     "codec",
     "count",
     "each",
+    "emission",
     "file_option",
     "fraction",
+    "kind",
     "named",
     "one_of",
     "option",
     "seed",
     "separator",
 ]
+
+KINDS = {
+    "categorical": "categorical",
+    "ordinal": "ordinal",
+    "count": "negative_binomial",
+    "continuous": "gaussian",
+}
+"""What a user can say that a column is, and the family that such columns have."""
 
 PIPE = "-"
 """What stands for standard input and output."""
@@ -118,6 +132,25 @@ def named(text: str) -> tuple[str, str]:
     return name, value
 
 
+def emission(text: str) -> tuple[tuple[str, ...], str]:
+    """Return columns and family of ``COLUMN=FAMILY`` or ``COLUMN+COLUMN=FAMILY``; no columns of a family alone."""
+    names, _, family = text.rpartition("=")
+    columns = tuple(names.split("+")) if names else ()
+    if not family or not all(columns) or text.startswith("="):
+        raise ValueError(f"{text!r} is not a family, nor columns and their family, such as height+weight=full")
+    return columns, family
+
+
+def kind(text: str) -> tuple[str, str]:
+    """Return the column and the kind of ``COLUMN=KIND``."""
+    name, _, found = text.rpartition("=")
+    if not name:
+        raise ValueError(f"{text!r} is not a column and its kind, such as age=count")
+    if found not in KINDS:
+        raise ValueError(f"there is no kind of columns {found!r}{what_there_is(found, KINDS)}")
+    return name, found
+
+
 def each(convert: Callable[[str], Any]) -> Callable[[Any, Sequence[Any]], list[Any]]:
     """Return a converter of several values, as cyclopts calls it."""
     return lambda kind, tokens: [convert(token.value) for token in tokens]
@@ -169,8 +202,30 @@ Unknown: TypeAlias = Annotated[
 ]
 HeldOut: TypeAlias = Annotated[float, option(fraction, "SHARE", "The share of the rows that is held out.")]
 Numeric: TypeAlias = Annotated[
-    Literal["error", "quantiles"],
-    Parameter(help="A column of continuous numbers is an error, or cut into bins at its quantiles."),
+    Literal["emissions", "quantiles", "error"] | None,
+    Parameter(
+        help="A column of numbers has a density in each hidden state (emissions, of --method em), is cut into bins "
+        "at its quantiles, or is an error (emissions where a method has them, else error)."
+    ),
+]
+Emissions: TypeAlias = Annotated[
+    list[str] | None,
+    option(
+        emission,
+        "FAMILY",
+        "The family of all numbers, such as gaussian or student, or those of some: COLUMN=FAMILY, and "
+        "COLUMN+COLUMN=FAMILY of numbers with covariances, as height+weight=full (auto).",
+        several=True,
+    ),
+]
+Kinds: TypeAlias = Annotated[
+    list[str] | None,
+    option(
+        kind,
+        "COLUMN=KIND",
+        "What a column is, where it looks otherwise: categorical, ordinal, count or continuous.",
+        several=True,
+    ),
 ]
 
 
@@ -266,7 +321,7 @@ class Structure:
         int | None,
         option(count, "NUMBER", "Of hmm, its order (1); of factorial, the number of its chains (2)."),
     ] = None
-    numeric: Numeric = "error"
+    numeric: Numeric = None
 
     def or_else(self, structure: str) -> Self:
         """Return the same with a structure where none was named."""
@@ -280,7 +335,16 @@ class Structure:
 
 @Parameter(name="*", group=Group("Model", sort_key=1))
 @dataclass(frozen=True)
-class Shape(Structure):
+class Densities(Structure):
+    """The structure of a model, and the distributions of its numbers."""
+
+    emissions: Emissions = None
+    kind: Kinds = None
+
+
+@Parameter(name="*", group=Group("Model", sort_key=1))
+@dataclass(frozen=True)
+class Shape(Densities):
     """The structure of a model, and how it is fitted."""
 
     method: Annotated[

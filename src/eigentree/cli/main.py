@@ -72,6 +72,14 @@ REPLACEMENTS = (
     ),
     (r"so its states are unknown; drop it.*", "so its states are unknown; leave it out with --drop"),
     (r"; give all of them as categories=\{.*", "; say as many under [states], or leave it to the columns"),
+    (
+        r"drop the column, or, of a measurement, give its density as emissions=\{'([^']+)': '(\w+)'\}",
+        r"leave it out with --drop, or, of a measurement, give its density as with --emissions \1=\2",
+    ),
+    (
+        r"take what is none as missing with handle_unknown='missing'",
+        "take what is none as missing with --unknown missing",
+    ),
     (r": drop the column, or join labels", "; leave it out with --drop"),
     (r"; raise max_iter, or tol if less will do", ""),
     (r"; finish_rows=.*", ""),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eigentree.cli.arguments import STRUCTURES, Reading, Shape, UsageError
+from eigentree.cli.arguments import KINDS, STRUCTURES, Densities, Reading, Shape, Structure, UsageError
 from eigentree.cli.output import number_of
 from eigentree.cli.rows_read import NamedSequences, open_rows, read_rows
 from eigentree.data.tables.state_rules import ReadOptions
@@ -29,10 +29,13 @@ if TYPE_CHECKING:
 __all__ = [
     "LEARNED",
     "LIKE_MODELS",
+    "NETWORKS",
     "SEQUENCE_MODELS",
     "WITH_TABLES",
     "Predictions",
     "categories_of",
+    "described",
+    "emissions_of",
     "estimator_of",
     "fitted_columns",
     "identified",
@@ -40,6 +43,7 @@ __all__ = [
     "learned_columns",
     "loaded",
     "loaded_model",
+    "numeric_of",
     "read_for",
     "read_training",
     "require_tables",
@@ -56,13 +60,29 @@ SEQUENCE_MODELS = ("EMHMM", "SpectralHMM")
 WITH_TABLES = ("EMJunctionTree", "LatentClassModel", "OnlineEMJunctionTree")
 """Estimators of rows that have conditional probability tables."""
 
-LIKE_MODELS = ("SpectralJunctionTree", *WITH_TABLES, "LatentNetwork", *SEQUENCE_MODELS)
+NETWORKS = ("LatentNetwork", "MixedNetwork")
+"""Networks of known tables."""
+
+LIKE_MODELS = ("SpectralJunctionTree", *WITH_TABLES, *NETWORKS, *SEQUENCE_MODELS)
 """What answers queries about rows or sequences."""
+
+
+MOST_NAMED = 8
+"""Columns of a kind that are named in a line."""
 
 
 def read_training(path: str, shape: Shape, reading: Reading, stream: bool = False) -> Any:
     """Return the rows that a model is fitted to, or the sequences that a column names; a large file as a stream."""
     # What is wrong with the shape is found first, since reading may take a while.
+    if shape.method == "spectral" and (shape.emissions or shape.kind):
+        raise UsageError("--emissions and --kind are of --method em; leave them out")
+    if shape.method == "spectral" and shape.numeric == "emissions" and reading.sequence is None:
+        raise UsageError("numbers have densities by --method em only; cut them into bins with --numeric quantiles")
+    if (shape.emissions or shape.kind) and shape.numeric not in (None, "emissions"):
+        raise UsageError(
+            f"--emissions and --kind are of --numeric emissions, not of {shape.numeric}; leave one out"
+        )
+    emissions_of(shape)
     if reading.sequence is not None and shape.structure not in (None, "hmm"):
         raise UsageError(f"sequences are learned by hmm, not by {shape.structure}; leave --structure out")
     if reading.sequence is None and not shape.is_file:
@@ -73,25 +93,50 @@ def read_training(path: str, shape: Shape, reading: Reading, stream: bool = Fals
 
 def estimator_of(shape: Shape, seed: int, rows: Any = None) -> Any:
     """Return the estimator of a structure and a method, unfitted."""
+    numeric: dict[str, Any] = {} if shape.numeric is None else {"numeric": shape.numeric}
     if isinstance(rows, NamedSequences):
         sizes = {"hidden_states": shape.hidden, "order": shape.order}
         given: dict[str, Any] = {name: size for name, size in sizes.items() if size is not None}
         if shape.method == "spectral":
             from eigentree.estimators.spectral_hmm import SpectralHMM
 
-            return SpectralHMM(**given, numeric=shape.numeric)
+            return SpectralHMM(**given, **numeric)
         from eigentree.estimators.em_hmm import EMHMM
 
-        return EMHMM(**given, random_state=seed, verbose=1, numeric=shape.numeric)
+        return EMHMM(**given, random_state=seed, verbose=1, **numeric, emissions=emissions_of(shape))
     structure = structure_of(shape, rows)
-    labels: dict[str, Any] = {"numeric": shape.numeric, "categories": categories_of(structure, rows, shape)}
+    labels: dict[str, Any] = {**numeric, "categories": categories_of(structure, rows, shape)}
     if shape.method == "spectral":
         from eigentree.estimators.spectral_junction_tree import SpectralJunctionTree
 
         return SpectralJunctionTree(structure, **labels)
     from eigentree.estimators.em_junction_tree import EMJunctionTree
 
-    return EMJunctionTree(structure, random_state=seed, verbose=1, **labels)
+    return EMJunctionTree(structure, random_state=seed, verbose=1, **labels, emissions=emissions_of(shape))
+
+
+def emissions_of(shape: Densities) -> Any:
+    """Return the families of numbers that were given, as estimators take them."""
+    # They were converted as they were read.
+    given: Any = shape.emissions or []
+    kinds: Any = shape.kind or []
+    alone = [family for columns, family in given if not columns]
+    if alone and len(given) > 1:
+        raise UsageError(
+            f"--emissions is one family of all numbers, such as {alone[0]}, or families of columns; not both"
+        )
+    pairs = [*given, *(((name,), KINDS[kind]) for name, kind in kinds)]
+    named = [name for columns, _ in pairs for name in columns]
+    if twice := [name for name in named if named.count(name) > 1]:
+        raise UsageError(f"--emissions and --kind name {twice[0]!r} twice; a column has one family")
+    if alone and len(pairs) > 1:
+        raise UsageError(f"--kind has families of columns, so give them to --emissions too, in place of {alone[0]}")
+    return alone[0] if alone else dict(pairs) or "auto"
+
+
+def numeric_of(shape: Structure) -> str:
+    """Return what a column of numbers is: as was said, or by the method."""
+    return shape.numeric or ("emissions" if getattr(shape, "method", "em") == "em" else "error")
 
 
 def categories_of(structure: Any, rows: Any, shape: Shape) -> dict[str, list[Any]] | None:
@@ -101,7 +146,7 @@ def categories_of(structure: Any, rows: Any, shape: Shape) -> dict[str, list[Any
 
     if rows is None or not isinstance(structure, LatentGraph):
         return None
-    columns = learned_columns(rows.only(structure.observed), shape.numeric)
+    columns = learned_columns(rows.only(structure.observed), shape)
     meanings = zip(columns.names, columns.meanings, strict=True)
     return {name: list(meaning.values) for name, meaning in meanings if isinstance(meaning, Labels)}
 
@@ -149,13 +194,41 @@ def loaded(path: str, kinds: Sequence[str] = (), wanted: str = "") -> Any:
 def loaded_model(path: str, unknown: str = "error") -> Any:
     """Return the model of a file; a network of known tables is an estimator that was fitted."""
     model = loaded(path, LIKE_MODELS, "a model")
-    if kind_of(model) == "LatentNetwork":
+    if kind_of(model) in NETWORKS:
         from eigentree.estimators.em_junction_tree import EMJunctionTree
 
         network, model = model, EMJunctionTree(model.graph)
         model.network_, model.columns_ = network, network.columns
     model.handle_unknown = unknown
     return model
+
+
+def described(columns: "Columns") -> str:
+    """Return what the columns are, in one line: those of each kind together.
+
+    Examples
+    --------
+    >>> from eigentree.data.tables.columns import Columns
+    >>> described(Columns.learned([["yes", 0], ["no", 2], [None, 1]]))
+    'x0, x1 categorical'
+    """
+    from eigentree.data.tables.labels import Bins, Labels
+    from eigentree.data.tables.numbers import Numbers
+
+    kinds: dict[str, list[str]] = {}
+    for name, meaning in zip(columns.names, columns.meanings, strict=True):
+        found = "categorical"
+        if isinstance(meaning, Numbers):
+            found = meaning.kind
+        elif isinstance(meaning, Bins):
+            found = "in bins"
+        elif isinstance(meaning, Labels) and meaning.ordered:
+            found = "ordinal"
+        kinds.setdefault(found, []).append(name)
+    return "; ".join(
+        ", ".join(names[:MOST_NAMED]) + (f", … ({len(names)})" if len(names) > MOST_NAMED else "") + f" {found}"
+        for found, names in kinds.items()
+    )
 
 
 def fitted_columns(model: Any) -> "Columns":
@@ -225,7 +298,7 @@ def structure_of(shape: Shape, table: "AnyRows | None" = None) -> Any:
         for option, value in (("--hidden", shape.hidden), ("--order", shape.order)):
             if value is not None:
                 raise UsageError(f"{option} is not used with {name!r}, which determines it; leave it out")
-        return _of_toml(name, table, shape.numeric) if name.lower().endswith(".toml") else _of_bif(name, table)
+        return _of_toml(name, table, shape) if name.lower().endswith(".toml") else _of_bif(name, table)
     if shape.order is not None and name not in ("hmm", "factorial"):
         raise UsageError(f"--order is of hmm and factorial, not of {name}; leave it out")
     from eigentree.graphs import zoo
@@ -247,7 +320,7 @@ def structure_words(shape: Shape) -> str:
     return f"{os.path.basename(str(shape.structure))}{order}{states}"
 
 
-def _of_toml(path: str, table: "AnyRows | None", numeric: Any) -> "LatentGraph":
+def _of_toml(path: str, table: "AnyRows | None", shape: Structure) -> "LatentGraph":
     from eigentree.data.tables.text_cells import require_names
     from eigentree.graphs.graph import LatentGraph
 
@@ -274,7 +347,7 @@ def _of_toml(path: str, table: "AnyRows | None", numeric: Any) -> "LatentGraph":
             raise FileError(f"{path!r} has no column that is not hidden")
         for name in observed:
             require_names([name], table.names, f"{name!r} is in {path!r} and not hidden, but {table.source}")
-        columns = learned_columns(table.only(observed), numeric)
+        columns = learned_columns(table.only(observed), shape)
         states |= {name: columns.states[columns.position(name)] for name in observed if name not in given}
     for name, count in states.items():
         if count is None:
@@ -285,14 +358,21 @@ def _of_toml(path: str, table: "AnyRows | None", numeric: Any) -> "LatentGraph":
         raise FileError(f"{path!r}: {error}") from None
 
 
-def learned_columns(table: "AnyRows", numeric: Any) -> "Columns":
+def learned_columns(table: "AnyRows", shape: Structure) -> "Columns":
     """Return the columns of rows; a large file is read once for them."""
     from eigentree.data.streams.encoded_stream import StreamSchema
     from eigentree.data.streams.sources import is_stream
     from eigentree.data.tables.columns import Columns
+    from eigentree.em.mixed.emission_choice import column_kinds
 
-    found = StreamSchema.of(table, ReadOptions(numeric=numeric)).schema if is_stream(table) else table
-    return Columns.learned(found, ReadOptions(numeric=numeric))
+    numeric: Any = numeric_of(shape)
+    kinds: Any = None
+    if isinstance(shape, Densities) and numeric == "emissions":
+        own = [name for name in table.names if name is not None]
+        kinds = {name: kind for name, kind in column_kinds(emissions_of(shape)).items() if name in own}
+    options = ReadOptions(numeric=numeric, kinds=kinds or None)
+    found = StreamSchema.of(table, options).schema if is_stream(table) else table
+    return Columns.learned(found, options)
 
 
 def _of_bif(path: str, table: "AnyRows | None") -> "LatentGraph":

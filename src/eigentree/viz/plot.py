@@ -199,7 +199,7 @@ def densities(
     if column is not None and column not in names:
         raise GraphError(f"there is no number {quoted(column)}{what_there_is(column, names)}")
     chart = density_chart(profile, names[0] if column is None else column)
-    bigger = {"title": f"density of {chart.title}", "size": (330.0, 180.0)}
+    bigger: dict[str, Any] = {"title": f"density of {chart.title}", "size": (330.0, 180.0)}
     return draw_chart(replace(chart, **bigger, y=chart.y._replace(label="density times share")), ax)
 
 

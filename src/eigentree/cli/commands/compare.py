@@ -3,11 +3,11 @@
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from eigentree.cli.arguments import Data, HeldOut, Json, Reading, Seed, Shape, Structure
+from eigentree.cli.arguments import Data, Densities, HeldOut, Json, Reading, Seed, Shape
 from eigentree.cli.output import note, number_of, show_json
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
 __all__ = ["compare"]
 
@@ -17,7 +17,7 @@ def compare(
     /,
     *,
     held_out: HeldOut = 0.2,
-    structure: Structure = Structure(),
+    structure: Densities = Densities(),
     reading: Reading = Reading(),
     seed: Seed = 0,
     json: Json = False,
@@ -26,22 +26,27 @@ def compare(
 
     The structure is fitted by EM, by stepwise (online) EM and spectrally, beside the independence model and the
     Chow-Liu tree of the columns. Stepwise EM, which searches for no size, has 8 states with --structure auto.
+    Columns of numbers have densities by EM alone, which is then compared with normal distributions; with --numeric
+    quantiles all methods are compared on bins.
 
     Examples
     --------
       eigentree compare mushrooms.csv --structure mixture --hidden 4
       eigentree compare mushrooms.csv --structure mixture --held-out 0.3 --json
     """
-    from eigentree.cli.model_arguments import read_training, structure_words, unit_of
+    from eigentree.cli.model_arguments import read_training, structure_of, structure_words, unit_of
     from eigentree.cli.model_comparison import best_of, show_trials, split, tried
     from eigentree.cli.rows_read import hint_at_marks
+    from eigentree.graphs.graph import LatentGraph
 
     given = structure.or_else("auto" if reading.sequence is None else "hmm")
     shape = Shape(**vars(given))
     rows = read_training(data, shape, reading)
     unit = unit_of(rows)
+    if unit == "row" and isinstance(graph := structure_of(shape, rows), LatentGraph):
+        rows = rows.only(graph.observed)
     training, test = split(rows, held_out, seed)
-    fits = list(_row_fits(shape, rows, seed) if unit == "row" else _sequence_fits(shape, rows, seed))
+    fits = list(_fits(shape, rows, seed))
     hint_at_marks(rows, reading)
     trials = [tried(name, fit, training, test) for name, fit in fits]
     if json:
@@ -53,6 +58,35 @@ def compare(
         f"{structure_words(shape)}: fitted to {number_of(training.count, unit)}, mean log-likelihood of "
         f"{number_of(test.count, unit)} held out; processor seconds of each fit"
     )
+
+
+def _fits(shape: Shape, rows: Any, seed: int) -> "Iterator[tuple[str, Callable[[Any], Any]]]":
+    """Yield the name of each method, and a function that fits it to rows or sequences."""
+    from eigentree.cli.model_arguments import learned_columns, numeric_of, unit_of
+
+    if unit_of(rows) == "sequence":
+        return _sequence_fits(shape, rows, seed)
+    columns = learned_columns(rows, shape) if numeric_of(shape) == "emissions" else None
+    if columns is not None and columns.numbers:
+        return _mixed_fits(shape, rows, columns.numbers, seed)
+    return _row_fits(shape, rows, seed)
+
+
+def _mixed_fits(
+    shape: Shape, rows: Any, numbers: "Sequence[str]", seed: int
+) -> "Iterator[tuple[str, Callable[[Any], Any]]]":
+    """Yield the methods that have densities of numbers."""
+    from eigentree.cli.model_arguments import estimator_of
+
+    def by(own: Shape) -> Any:
+        return lambda training: estimator_of(own, seed, training).fit(training)
+
+    together: Any = [(tuple(numbers), "full")]
+    alone = replace(shape, structure="mixture", hidden=1, order=None)
+    yield "independent", by(alone)
+    if len(numbers) > 1:
+        yield "one normal distribution", by(replace(alone, emissions=together, kind=None))
+    yield "EM", by(shape)
 
 
 def _sequence_fits(shape: Shape, sequences: Any, seed: int) -> "Iterator[tuple[str, Callable[[Any], Any]]]":
@@ -74,26 +108,20 @@ def _row_fits(shape: Shape, rows: Any, seed: int) -> "Iterator[tuple[str, Callab
     from eigentree.estimators.online_em import OnlineEMJunctionTree
     from eigentree.estimators.spectral_junction_tree import SpectralJunctionTree
     from eigentree.graphs import zoo
-    from eigentree.graphs.graph import LatentGraph
 
     structure = structure_of(shape, rows)
-    numeric: Any = {"numeric": shape.numeric}
+    numeric: Any = {"numeric": shape.numeric or "error"}
     labels: Any = {"categories": categories_of(structure, rows, shape), **numeric}
-    columns = structure.observed if isinstance(structure, LatentGraph) else rows.names
     fixed = zoo.HiddenChowLiu(shape.hidden or 8) if shape.structure == "auto" else structure
     one_tree = fixed if shape.hidden else structure
 
     def chow_liu(training: Any) -> Any:
-        own = training.only(columns)
-        graph = learn_structure(own, hidden_states=None, **numeric)
-        known: Any = {"categories": categories_of(graph, own, shape), **numeric}
-        return EMJunctionTree(graph, random_state=seed, **known).fit(own)
+        graph = learn_structure(training, hidden_states=None, **numeric)
+        known: Any = {"categories": categories_of(graph, training, shape), **numeric}
+        return EMJunctionTree(graph, random_state=seed, **known).fit(training)
 
-    def by(estimator: Any) -> Any:
-        return lambda training: estimator.fit(training.only(columns))
-
-    yield "independent", by(EMJunctionTree(zoo.Mixture(1), random_state=seed, **numeric))
+    yield "independent", EMJunctionTree(zoo.Mixture(1), random_state=seed, **numeric).fit
     yield "Chow-Liu tree", chow_liu
-    yield "spectral", by(SpectralJunctionTree(one_tree, **labels))
-    yield "online EM", by(OnlineEMJunctionTree(fixed, random_state=seed, pseudo_counts=0.1, **labels))
-    yield "EM", by(EMJunctionTree(structure, random_state=seed, verbose=1, **labels))
+    yield "spectral", SpectralJunctionTree(one_tree, **labels).fit
+    yield "online EM", OnlineEMJunctionTree(fixed, random_state=seed, pseudo_counts=0.1, **labels).fit
+    yield "EM", EMJunctionTree(structure, random_state=seed, verbose=1, **labels).fit

@@ -4,7 +4,7 @@ import time
 from typing import Any
 
 from eigentree.cli.arguments import Data, Json, Output, Reading, Seed, Shape, UsageError
-from eigentree.cli.output import number_of, report_saved, require_file
+from eigentree.cli.output import note, number_of, report_saved, require_file
 
 __all__ = ["fit"]
 
@@ -21,12 +21,16 @@ def fit(
 ) -> None:
     """Fit a model to rows, and write it to a file that the other commands and eigentree.load read.
 
+    Columns of numbers have densities in each hidden state. What each column is taken for is noted.
+
     Examples
     --------
       eigentree fit mushrooms.csv --structure mixture --hidden 4 -o model.eigentree
       eigentree fit mushrooms.csv --missing '?' --drop class -o auto.eigentree
       cat mushrooms.csv | eigentree fit - --structure hmm -o hmm.eigentree
       eigentree fit mushrooms.csv --structure graph.toml -o graph.eigentree
+      eigentree fit people.csv --kind age=continuous -o people.eigentree
+      eigentree fit people.csv --emissions height+weight=full -o people.eigentree
 
     A graph of your own is such a file graph.toml; the states of what is not hidden are those of the columns:
 
@@ -60,7 +64,7 @@ def fit(
 
 def _fitted_to_rows(data: str, shape: Shape, reading: Reading, seed: int) -> tuple[Any, dict[str, float], float]:
     """Return a model, the sizes of its data by what they count, and its mean log-likelihood."""
-    from eigentree.cli.model_arguments import estimator_of, read_training, unit_of
+    from eigentree.cli.model_arguments import described, estimator_of, read_training, unit_of
     from eigentree.cli.rows_read import hint_at_marks
     from eigentree.graphs.graph import LatentGraph
 
@@ -70,6 +74,7 @@ def _fitted_to_rows(data: str, shape: Shape, reading: Reading, seed: int) -> tup
         rows = rows.only(estimator.structure.observed)
     hint_at_marks(rows, reading)
     model = estimator.fit(rows)
+    note(f"eigentree: columns: {described(model.columns_)}")
     score = model.score(rows)
     more = {"step": rows.table.count} if unit_of(rows) == "sequence" else _graph_sizes(model)
     return model, {unit_of(rows): rows.count, **more}, score

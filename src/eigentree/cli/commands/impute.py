@@ -17,15 +17,18 @@ def impute(
     *,
     output: RowsOutput = "-",
     by: Annotated[
-        Literal["mode", "sample"],
-        Parameter(help="mode: the most probable label of each cell; sample: all cells of a row sampled jointly."),
+        Literal["mode", "median", "sample"],
+        Parameter(
+            help="mode: the most probable label of each cell, of a number the mean; median: the same, of a number "
+            "the median; sample: all cells of a row sampled jointly."
+        ),
     ] = "mode",
     unknown: Unknown = "error",
     reading: Reading = Reading(),
     seed: Seed = 0,
     json: Json = False,
 ) -> None:
-    """Fill missing cells by their most probable labels, or by a sample.
+    """Fill missing cells by their most probable labels and the means of numbers, or by a sample.
 
     Everything else stays as it was, including columns that are not in the model.
 
@@ -33,6 +36,7 @@ def impute(
     --------
       eigentree impute model.eigentree mushrooms.csv -o filled.csv
       eigentree impute model.eigentree mushrooms.csv --by sample -o sampled.csv.gz
+      eigentree impute people.eigentree people.csv --by median -o filled.csv
       cat mushrooms.csv | eigentree impute model.eigentree - | head -3
     """
     sink = RowSink(output, reading.format, json)

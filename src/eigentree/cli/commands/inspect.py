@@ -12,6 +12,7 @@ __all__ = ["inspect"]
 
 MOST_LABELS = 6
 MOST_HIDDEN = 8
+ENDS = ("least", "most")
 
 
 def inspect(
@@ -51,32 +52,35 @@ def inspect(
         print(f"{name.replace('_', ' '):<{width}}  {text}")
     if columns:
         print()
-        rows = [
-            [
-                name,
-                str(len(labels)),
-                ", ".join(map(str, labels[:MOST_LABELS])) + ", …" * (len(labels) > MOST_LABELS),
-            ]
-            for name, labels in columns.items()
-        ]
-        show_table(["column", "states", "labels"], rows, words=(0, 2))
+        rows = [[name, *_column_cells(known)] for name, known in columns.items()]
+        show_table(
+            ["column", "states", "labels, or numbers" if any("–" in row for row in rows) else "labels"],
+            rows,
+            words=(0, 2),
+        )
 
 
 def _show_one(found: Any, file: str, name: str, as_json: bool) -> None:
-    from eigentree.cli.model_arguments import WITH_TABLES, kind_of
+    from eigentree.cli.model_arguments import NETWORKS, WITH_TABLES, kind_of
     from eigentree.data.tables.text_cells import require_names
     from eigentree.errors import FileError, with_article
 
     # A classifier with the class as a column holds one model.
     found = vars(found).get("estimator_", found)
-    if kind_of(found) not in (*WITH_TABLES, "LatentNetwork", "EMHMM"):
+    if kind_of(found) not in (*WITH_TABLES, *NETWORKS, "EMHMM"):
         raise FileError(f"{file!r} holds {with_article(kind_of(found))}, which has no tables; fit with --method em")
-    tables = dict(found.labeled_tables if kind_of(found) == "LatentNetwork" else found.tables_)
+    tables = dict(found.labeled_tables if kind_of(found) in NETWORKS else found.tables_)
     if isinstance(tables.get("transitions"), dict):
         for part in ("start", "transitions"):
             tables |= {f"{part} of {chain}": table for chain, table in tables.pop(part).items()}
     if isinstance(tables.get("emissions"), dict):
         tables |= tables.pop("emissions")
+    if kind_of(found) == "EMHMM":
+        from eigentree.estimators.profiles import profiles
+
+        # Of a number mean and standard deviation in each state.
+        profile = next(iter(profiles(found).values()))
+        tables |= {channel: profile.table(channel) for channel in profile.numbers}
     by_name = {str(key): value for key, value in tables.items()}
     require_names([name], list(by_name), repr(file))
     one = by_name[name]
@@ -111,14 +115,37 @@ def _facts(found: Any) -> dict[str, Any]:
         facts |= {"sequences_by": found.sequence, "hidden_states": found.hidden_states, "order": found.order}
     else:
         facts |= _model_facts(found, kind)
-    return {**facts, "columns": {name: list(columns.labels(name)) for name in columns.names}}
+    return {**facts, "columns": {name: _column(columns, name) for name in columns.names}}
+
+
+def _column(columns: Any, name: str) -> Any:
+    """Return the labels of a column, or of one of numbers their kind and the range that it was learned from."""
+    import numpy as np
+
+    meaning = columns.meanings[columns.position(name)]
+    if name not in columns.numbers:
+        return list(columns.labels(name))
+    if not (abs(meaning.least) < float("inf") and abs(meaning.most) < float("inf")):
+        return {"kind": meaning.kind}
+    ends = [meaning.restored(np.array([end]))[0] for end in (meaning.least, meaning.most)]
+    least, most = map(str, ends) if meaning.unit else (end.item() for end in ends)
+    return {"kind": meaning.kind, "least": least, "most": most}
+
+
+def _column_cells(known: Any) -> list[str]:
+    """Return the cells of a line on a column: the number of its states, and its labels or its numbers."""
+    if isinstance(known, dict):
+        ends = [known[end] if isinstance(known[end], str) else f"{known[end]:.6g}" for end in ENDS if end in known]
+        between = f" from {' to '.join(ends)}" if ends else ""
+        return ["–", known["kind"] + between]
+    return [str(len(known)), ", ".join(map(str, known[:MOST_LABELS])) + ", …" * (len(known) > MOST_LABELS)]
 
 
 def _model_facts(found: Any, kind: str) -> dict[str, Any]:
-    from eigentree.cli.model_arguments import WITH_TABLES
+    from eigentree.cli.model_arguments import NETWORKS, WITH_TABLES
 
-    graph = found.graph if kind == "LatentNetwork" else found.graph_
-    facts: dict[str, Any] = {} if kind == "LatentNetwork" else {"structure": _shown(found.structure)}
+    graph = found.graph if kind in NETWORKS else found.graph_
+    facts: dict[str, Any] = {} if kind in NETWORKS else {"structure": _shown(found.structure)}
     facts["hidden_variables"] = [f"{name} ({graph.states[name]} states)" for name in graph.hidden[:MOST_HIDDEN]]
     if len(graph.hidden) > MOST_HIDDEN:
         facts["hidden_variables"].append(f"… {len(graph.hidden)} in all")
@@ -127,10 +154,24 @@ def _model_facts(found: Any, kind: str) -> dict[str, Any]:
         if "statistics_" in vars(found):
             facts["rows"] = found.statistics_.rows
     else:
-        facts["free_parameters"] = found.n_parameters if kind == "LatentNetwork" else found.n_parameters_
+        facts |= _emissions(found)
+        facts["free_parameters"] = found.n_parameters if kind in NETWORKS else found.n_parameters_
     if kind in WITH_TABLES:
         facts |= {"iterations": found.n_iter_, "converged": "yes" if found.converged_ else "no"}
     return facts
+
+
+def _emissions(found: Any) -> dict[str, Any]:
+    """Return the families of numbers, and of ordered categories, if there are any."""
+    each = getattr(found, "emissions_", None) or getattr(found, "all_emissions", None) or {}
+    names = {family: "+".join((family,) if isinstance(family, str) else family) for family in each}
+    return {"emissions": [f"{names[key]} {_family(emission)}" for key, emission in each.items()]} if each else {}
+
+
+def _family(emission: Any) -> str:
+    # Of several fits that are averaged, all have the same family as a rule.
+    parts = getattr(emission, "parts", (emission,))
+    return " or ".join(dict.fromkeys(part.family for part in parts))
 
 
 def _shown(structure: Any) -> str:

@@ -31,8 +31,8 @@ def sample(
         Parameter(
             converter=each(named),
             negative="",
-            metavar="COLUMN=LABEL",
-            help="A known cell of every row; may be repeated.",
+            metavar="COLUMN=CELL",
+            help="A known cell of every row, a label or a number; may be repeated.",
         ),
     ] = None,
     length: Annotated[
@@ -76,14 +76,20 @@ def sample(
         raise UsageError("--length is for models of sequences, and this is one of rows; leave it out")
     pairs: dict[str, str] = dict(given or ())  # type: ignore[arg-type]
     require_names(list(pairs), columns.names, repr(model))
-    # A label is the text itself, or the number that it stands for.
-    known = {
-        name: next((label for label in columns.labels(name) if str(label) == text), text)
-        for name, text in pairs.items()
-    }
+    known = {name: _cell(columns, name, text) for name, text in pairs.items()}
     # Sampled rows come in the form of the training data, which may have been a frame, or words.
     table = table_of(asked.sample(n, random_state=seed, given=known or None))
     part = {name: table.cells(place) for place, name in enumerate(columns.names)}
     facts = {"rows": n, "given": known, "seed": seed}
     sink.write(part)
     sink.report(facts, f"{number_of(n, 'row')} sampled")
+
+
+def _cell(columns: Any, name: str, text: str) -> Any:
+    """Return a cell of a column: a label is the text itself, or the number that it stands for."""
+    if name in columns.numbers and not columns.meanings[columns.position(name)].unit:
+        try:
+            return float(text)
+        except ValueError:
+            raise UsageError(f"--given {name}={text}: {name} is a number, and {text!r} is none") from None
+    return next((label for label in columns.labels(name) if str(label) == text), text)

@@ -63,7 +63,7 @@ def count(
 
 
 def _counted(data: str, shape: Shape, reading: Reading) -> Any:
-    from eigentree.cli.model_arguments import categories_of, read_training, structure_of
+    from eigentree.cli.model_arguments import categories_of, numeric_of, read_training, structure_of
     from eigentree.cli.rows_read import hint_at_marks
     from eigentree.counting.statistics import Statistics
     from eigentree.graphs.graph import LatentGraph
@@ -74,7 +74,8 @@ def _counted(data: str, shape: Shape, reading: Reading) -> Any:
         rows = rows.only(structure.observed)
     known: Any = categories_of(structure, rows, shape)
     hint_at_marks(rows, reading)
-    return Statistics.of(rows, structure, numeric=shape.numeric, categories=known)
+    numeric: Any = numeric_of(shape)
+    return Statistics.of(rows, structure, numeric=numeric, categories=known)
 
 
 def _counted_like(rows: Any, like: str) -> Any:

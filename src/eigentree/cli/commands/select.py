@@ -7,8 +7,10 @@ from cyclopts import Parameter
 from eigentree.cli.arguments import (
     BestOutput,
     Data,
+    Emissions,
     HeldOut,
     Json,
+    Kinds,
     Numeric,
     Reading,
     Seed,
@@ -38,7 +40,9 @@ def select(
     ] = None,
     order: Annotated[int | None, option(count, "NUMBER", "Of hmm and factorial, as in fit.")] = None,
     method: Annotated[Literal["em", "spectral"], Parameter(help="How to fit.")] = "em",
-    numeric: Numeric = "error",
+    numeric: Numeric = None,
+    emissions: Emissions = None,
+    kind: Kinds = None,
     by: Annotated[
         Literal["held-out", "bic", "aic"],
         Parameter(
@@ -67,7 +71,7 @@ def select(
         raise UsageError(f"--by {by} needs the number of free parameters, which a spectral model does not have")
     names = structure or (["mixture", "tree"] if reading.sequence is None else ["hmm"])
     shapes = [
-        Shape(name, states, order if name in ("hmm", "factorial") else None, numeric, method)
+        Shape(name, states, order if name in ("hmm", "factorial") else None, numeric, emissions, kind, method)
         for name in dict.fromkeys(names)
         for states in dict.fromkeys(hidden or (2, 4, 8))
     ]

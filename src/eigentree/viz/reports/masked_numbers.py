@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from eigentree.inference.mixed.mixed_model import MixedModel
+from eigentree.inference.sequences.hmm_chain import Chain
 from eigentree.viz.reports.evaluation_data import sampled
 
 if TYPE_CHECKING:
@@ -92,6 +94,9 @@ def averages(found: Sequence[NumberAccuracy]) -> tuple[float, float]:
 
 def masked_numbers(data: EvaluationData, most: int) -> list[MaskedNumbers]:
     """Return predictions of the known numbers of at most so many rows, or steps of sequences, sampled."""
+    if not isinstance(data.model, Chain | MixedModel):
+        # Spectral models have no states, and so no distributions of a number in each.
+        return []
     if data.starts is not None:
         return [_of_steps(data, name, most) for name in data.columns.numbers]
     units = sampled(data.count, most, SEED)
