@@ -18,7 +18,7 @@ std::vector<int64_t> copied(const In<int64_t>& array) { return {array.data(), ar
 // Operators of a step whose every index was checked.
 struct CheckedOperators {
   std::vector<int64_t> first_value, first_head, ranks, states, first_pattern, first_match, matches, patterns, first;
-  In<double> values, heads, start;
+  In<double> values, heads, start, clipping;
   In<double, 2> low, high;
   FloorArrays floor_arrays;
   int64_t channels, most_states = 1, largest_rank = 1, most_patterns = 1;
@@ -27,7 +27,8 @@ struct CheckedOperators {
                    const In<int64_t>& head_starts, const In<int64_t>& bond_ranks, const In<int64_t>& state_counts,
                    const In<double>& first_message, const In<double, 2>& least, const In<double, 2>& most,
                    const In<int64_t>& pattern_starts, const In<int64_t>& match_starts,
-                   const In<int64_t>& matching_states, const In<int64_t>& state_patterns, const FloorArrays& floors)
+                   const In<int64_t>& matching_states, const In<int64_t>& state_patterns,
+                   const In<double>& clipped_weights, const FloorArrays& floors)
       : first_value(copied(value_starts)),
         first_head(copied(head_starts)),
         ranks(copied(bond_ranks)),
@@ -40,6 +41,7 @@ struct CheckedOperators {
         values(step_values),
         heads(step_heads),
         start(first_message),
+        clipping(clipped_weights),
         low(least),
         high(most),
         floor_arrays(floors),
@@ -50,6 +52,7 @@ struct CheckedOperators {
           "as many first values and heads as channels");
     check(ranks.size() == count + 1 && first_pattern.size() == count + 1,
           "one rank and one pattern more than channels");
+    check(clipping.shape(0) == count, "a weight of what is clipped for each channel");
     check(ranks[0] == ranks[count], "the bond before a step is that before the next");
     for (int64_t c = 0; c < channels; ++c) check_channel(c);
     check(int64_t(start.shape(0)) == ranks[0], "a first message of the first rank");
@@ -100,7 +103,8 @@ struct CheckedOperators {
   StepOperators operators() const {
     return {channels,     values.data(),        heads.data(),       first_value.data(),    first_head.data(),
             ranks.data(), states.data(),        start.data(),       int64_t(low.shape(1)), low.data(),
-            high.data(),  first_pattern.data(), first_match.data(), matches.data(),        patterns.data()};
+            high.data(),  first_pattern.data(), first_match.data(), matches.data(),        patterns.data(),
+            clipping.data()};
   }
   Floor floor() const { return {floor_arrays.share, floor_arrays.marginals.data(), first.data()}; }
 };
@@ -174,14 +178,15 @@ void bind(nb::module_& m, const char* name, const Body& body, const Names&... na
       name,
       [body](Floats values, Floats heads, Ints first_value, Ints first_head, Ints ranks, Ints states, Floats start,
              In<double, 2> low, In<double, 2> high, Ints first_pattern, Ints first_match, Ints matches,
-             Ints patterns, double share, Floats marginals, Ints first, const More&... more) {
+             Ints patterns, Floats clipping, double share, Floats marginals, Ints first, const More&... more) {
         body(CheckedOperators(values, heads, first_value, first_head, ranks, states, start, low, high,
-                              first_pattern, first_match, matches, patterns, {share, marginals, first}),
+                              first_pattern, first_match, matches, patterns, clipping,
+                              {share, marginals, first}),
              more...);
       },
       given("values"), given("heads"), given("first_value"), given("first_head"), given("ranks"), given("states"),
       given("start"), given("low"), given("high"), given("first_pattern"), given("first_match"), given("matches"),
-      given("patterns"), nb::arg("share"), given("marginals"), given("first"), given(names)...);
+      given("patterns"), given("clipping"), nb::arg("share"), given("marginals"), given("first"), given(names)...);
 }
 
 template <class Code>

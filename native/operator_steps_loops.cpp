@@ -46,9 +46,9 @@ INLINE double positive_part(double number) { return number < 0.0 ? 0.0 : number;
 
 // The table of a cell: the sum of its entries, and that of the positive ones.
 struct Sums {
-  double positive, total;
+  double positive, total, weight;
   bool usable() const { return positive > 0.0 && positive < HUGE_VAL; }
-  double clipped() const { return clipped_weight * (positive - total); }
+  double clipped() const { return weight * (positive - total); }
 };
 
 // The states that a pattern can be.
@@ -63,7 +63,7 @@ struct Matches {
 struct Channel {
   Index rank, following, states, missing;
   const double *values, *heads, *marginals, *low, *high;
-  double share;
+  double share, clipping;
   const std::int64_t *first_match, *matches, *patterns;
 
   Channel(const StepOperators& steps, const Floor& floor, Index c)
@@ -77,6 +77,7 @@ struct Channel {
         low(steps.low + (c + 1 < steps.channels ? c + 1 : 0) * steps.bounds),
         high(steps.high + (c + 1 < steps.channels ? c + 1 : 0) * steps.bounds),
         share(floor.share),
+        clipping(steps.clipping[c]),
         first_match(steps.first_match + steps.first_pattern[c]),
         matches(steps.matches),
         patterns(steps.patterns + floor.first[c]) {}
@@ -89,7 +90,7 @@ struct Channel {
   Sums tabulate(const double* message, double* table) const {
     for (Index s = 0; s < states; ++s) table[s] = 0.0;
     add_product(heads, rank, states, message, 1.0, table);
-    Sums sums{0.0, 0.0};
+    Sums sums{0.0, 0.0, clipping};
     for (Index s = 0; s < states; ++s) {
       sums.positive += positive_part(table[s]);
       sums.total += table[s];
@@ -170,7 +171,7 @@ struct Channel {
   // The distribution of a cell over what its pattern can be, given the messages from both sides.
   void smooth(Index pattern, const double* message, const double* behind, double* distribution) const {
     const Matches states_of = can_be(pattern);
-    Sums sums{0.0, 0.0};
+    Sums sums{0.0, 0.0, clipping};
     double alone = 0.0;
     for (const Index s : states_of) {
       double own = 0.0;

@@ -113,4 +113,5 @@ def random_steps(
         np.cumsum([0, *(len(pattern) for part in matches for pattern in part)]),
         np.array([s for part in matches for pattern in part for s in pattern]),
         np.concatenate(patterns),
+        random.choice([0.0, 0.25, 4.0], len(states)),
     )

@@ -200,6 +200,12 @@ def test_operators_that_lead_outside_their_arrays_are_refused(name: str, index: 
         score_sequences(steps, floor, codes, starts, np.ones(5, bool))
 
 
+def test_there_is_one_weight_of_what_is_clipped_for_each_channel() -> None:
+    steps, floor, codes, starts = problem(1, 0)
+    with pytest.raises(ValueError, match="a weight of what is clipped for each channel"):
+        score_sequences(steps._replace(clipping=steps.clipping[:1]), floor, codes, starts, np.ones(5, bool))
+
+
 def test_codes_starts_and_results_are_checked() -> None:
     steps, floor, codes, starts = problem(1, 0)
     begins = np.ones(5, bool)

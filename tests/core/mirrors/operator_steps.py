@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from core.mirrors.chain_rule import CLIPPED
 
 from eigentree.core.sequences.operator_steps import StepOperators
 from eigentree.core.trees.chain_rule import Floor
@@ -22,6 +21,7 @@ class Channel:
     high: np.ndarray
     matches: list[np.ndarray]
     patterns: np.ndarray
+    clipping: float
 
     @classmethod
     def all_of(cls, steps: StepOperators, floor: Floor) -> list[Channel]:
@@ -42,13 +42,14 @@ class Channel:
                         for p in range(steps.first_pattern[c], steps.first_pattern[c + 1])
                     ],
                     steps.patterns[own],
+                    float(steps.clipping[c]),
                 )
             )
         return found
 
     def made(self, table: np.ndarray, own: np.ndarray) -> np.ndarray:
         """The distribution that is made of a table of signed numbers."""
-        positive, below = np.maximum(table, 0.0), CLIPPED * np.maximum(-table, 0.0).sum()
+        positive, below = np.maximum(table, 0.0), self.clipping * np.maximum(-table, 0.0).sum()
         if not 0.0 < positive.sum() < np.inf:
             return own
         return (1 - self.share) * (positive + below * own) / (positive.sum() + below) + self.share * own
@@ -61,7 +62,7 @@ class Channel:
         if pattern == len(self.matches) - 1:
             return 1.0, 0.0, 0.0, self.operators[-1]
         table = self.table(message)
-        positive, below = np.maximum(table, 0.0), CLIPPED * np.maximum(-table, 0.0).sum()
+        positive, below = np.maximum(table, 0.0), self.clipping * np.maximum(-table, 0.0).sum()
         can_be = self.matches[pattern]
         q = self.made(table, self.own)[can_be].sum()
         if not 0.0 < positive.sum() < np.inf:

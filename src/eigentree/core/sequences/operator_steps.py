@@ -49,6 +49,9 @@ class StepOperators(NamedTuple):
         Those states.
     patterns : (states of all channels,)
         The pattern of each state.
+    clipping : (channels,)
+        How much of a channel's own distribution is added to its table for each unit of probability below zero, as
+        `CLIPPED` is for the columns of a table.
     """
 
     values: Floats
@@ -64,6 +67,7 @@ class StepOperators(NamedTuple):
     first_match: Integers
     matches: Integers
     patterns: Integers
+    clipping: Floats
 
 
 def score_sequences(

@@ -14,7 +14,6 @@ from eigentree.core.sequences.operator_steps import (
     score_sequences,
     smooth_sequences,
 )
-from eigentree.core.trees.chain_rule import CLIPPED
 from eigentree.counting.hats import HATS, LEVELS, level_codes, usual_hats
 from eigentree.counting.holdout_sample import held_share
 from eigentree.counting.window_counts import batches_of_steps
@@ -247,7 +246,7 @@ class SpectralSequenceModel:
         table = messages @ operators.heads[first : first + rank * len(marginal)].reshape(rank, len(marginal))
         positive = np.maximum(table, 0.0)
         kept = positive.sum(axis=1, keepdims=True)
-        clipped = CLIPPED * (kept - table.sum(axis=1, keepdims=True))
+        clipped = operators.clipping[channel] * (kept - table.sum(axis=1, keepdims=True))
         usable = (kept > 0) & np.isfinite(kept)
         own = np.divide(positive + clipped * marginal, kept + clipped, out=np.zeros_like(table), where=usable)
         return np.asarray(np.where(usable, (1 - self.floor) * own + self.floor * marginal, marginal))
