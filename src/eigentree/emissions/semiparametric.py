@@ -60,11 +60,10 @@ class SemiParametric(ColumnEmission):
     ) -> Self:
         """Return the emission in which every state has the marginal density.
 
-        The number of hats grows as the cube root of the number of rows, as the best number of bins does; linear
-        pieces need no more.
+        There are (2 n)^(1/3) hats for n rows: fewer bins smooth any density too much (Terrell and Scott, 1985).
         """
         known = ~np.isnan(cells[:, 0]) & (weights > 0)
-        number = hats or int(np.clip(round(float(known.sum()) ** (1 / 3)), FEWEST_HATS, MOST_HATS))
+        number = hats or int(np.clip(round((2.0 * float(known.sum())) ** (1 / 3)), FEWEST_HATS, MOST_HATS))
         marginal = fitted_marginal(cells[:, 0], weights)
         return cls(np.tile(_even_weights(max(number, 2)), (states, 1)), prior_rows, marginal)
 
