@@ -63,6 +63,7 @@ def mixed_fit(
     threads: int,
 ) -> MixedFit:
     """Return the fit of rows with numbers in memory, with those that are held out and where it ends."""
+    rows = rows.distinct()
     missing = numbers.missing(rows) | (numbers.missing(held) if held else frozenset())
     if finish is not None:
         missing |= finish.rows.with_missing()

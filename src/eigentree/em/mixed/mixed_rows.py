@@ -59,6 +59,23 @@ class MixedRows(NamedTuple):
         weights, drawn = sample_weights(self.weights, size, random)
         return self.weighing(weights), drawn
 
+    def distinct(self) -> MixedRows:
+        """Return the rows that differ, sorted by their cells, with their weights added up.
+
+        Weights are then repetitions, to the last bit.
+        """
+        key = np.zeros(len(self.weights), np.int64)
+        for column in (*self.values.T, *self.codes.T):
+            # NaN is equal to itself here, and -0 to 0.
+            kinds, own = np.unique(column, return_inverse=True)
+            kept, key = np.unique(key * len(kinds) + own, return_inverse=True)
+            if len(kept) == len(key):
+                break
+        _, first, place = np.unique(key, return_index=True, return_inverse=True)
+        return self.taken(first)._replace(
+            codes=np.asfortranarray(self.codes[first]), weights=np.bincount(place, self.weights).astype(np.float64)
+        )
+
     def by_value(self) -> MixedRows:
         """Return the rows sorted by their cells: the order of rows decides nothing."""
         keys = [*self.codes.T, *np.where(np.isnan(self.values), np.inf, self.values).T]
