@@ -47,9 +47,9 @@ LEAF_VIEWS = 6
 FEW = 0.25
 """A view that fewer than this share of the windows of another have is left out: it would be mostly noise."""
 
-HATS_CLIPPED = 0.25
-"""What `CLIPPED` is for tables over levels: below zero beside their peaks, they are mostly so for want of finer hats,
-not by noise. Of four values from 0 to 4, the best on spoken vowels, level with the others on drawn sequences."""
+HATS_CLIPPED = 1.0
+"""What `CLIPPED` is for tables over levels: what is clipped goes to the marginal distribution once. Such tables are
+below zero beside peaks for want of finer hats, not by noise alone, and more would drown the peaks."""
 
 SLACK = 1e-6
 """By how much a message may lie beyond its bounds, for rounding, as a part of their distance."""
