@@ -617,6 +617,9 @@ def test_every_example_of_every_help_text_runs(tmp_path: Path, monkeypatch: pyte
     monkeypatch.chdir(tmp_path)
     run_in_turn(examples(shown["dataset"]))
     Path("graph.toml").write_text(graph.group(1))
+    random = np.random.default_rng(0)
+    people = random.normal([170.0, 70.0, 40.0], [9.0, 8.0, 12.0], (60, 3)).round()
+    pd.DataFrame(people, columns=["height", "weight", "age"]).to_csv("people.csv", index=False)
     for name in ORDER[1:]:
         run_in_turn(examples(shown[name]))
     assert set(ORDER) == {command.name for command in COMMANDS}
@@ -768,7 +771,7 @@ FAILURES = [
     ("eigentree fit list.jsonl -o m", "line 1 of 'list.jsonl'"),
     ("eigentree fit broken.parquet -o m", "'broken.parquet' cannot be read; it may have been cut short"),
     ("eigentree fit cut.csv.gz -o m", "cut short"),
-    ("eigentree fit numbers.csv -o m", "--numeric quantiles"),
+    ("eigentree fit numbers.csv --numeric error -o m", "--numeric quantiles"),
     ("eigentree fit unknown.csv -o m --structure mixture", "no known cell"),
     ("eigentree fit quotes.csv -o m", "quotes.csv"),
     ("eigentree fit model.eigentree -o m", "holds an EMJunctionTree"),

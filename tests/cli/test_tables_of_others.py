@@ -201,10 +201,13 @@ def test_a_delimiter_that_is_not_there_is_an_error(here: Path) -> None:
 
 def test_each_column_that_cannot_be_read_comes_with_advice_in_options(here: Path, people: pd.DataFrame) -> None:
     people.assign(number=range(1001, 1091), weight=np.arange(90) * 1.1).to_csv("numbers.csv", index=False)
-    code, _, errors = call("eigentree fit numbers.csv --drop name -o m.eigentree")
+    code, _, errors = call("eigentree fit numbers.csv --drop name --numeric error -o m.eigentree")
     assert code == 1
     assert "column 'number' holds 90 different whole numbers" in errors
     assert "as an identifier does; leave it out with --drop" in errors
     assert "column 'weight' looks continuous" in errors
     assert errors.count("--numeric quantiles") == 2
     assert "pandas" not in errors
+    code, _, errors = call("eigentree fit numbers.csv --drop name -o m.eigentree")
+    assert (code, "give its density as with --emissions number=gaussian" in errors) == (1, True)
+    answer("eigentree fit numbers.csv --drop name --emissions number=gaussian --structure mixture -o m.eigentree")
