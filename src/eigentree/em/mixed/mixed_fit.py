@@ -67,7 +67,7 @@ def mixed_layout(
     for block in blocks:
         for group in block.groups:
             cells = rows.values[:, [column[name] for name in group]]
-            if np.nanmax(np.abs(cells)) > LARGEST:
+            if np.nanmax(np.abs(cells), initial=0.0) > LARGEST:
                 raise DataError(f"{', '.join(map(repr, group))}: squares of the numbers overflow; rescale them")
             emissions[group] = make(families[group], cells, rows.weights, block.states(graph))
     return MixedLayout(ParameterLayout.of(graph), blocks, emissions)
