@@ -40,6 +40,7 @@ TOPICS = (
     "frames",
     "sequences",
     "gaussian_hmm",
+    "continuous_sequences",
     "automata",
 )
 DRAWING = ("accuracy", "consistency")

@@ -15,7 +15,7 @@ order and the split of the data.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -55,7 +55,6 @@ POINTS = 8
 """Points of the quadrature of a level's mean."""
 
 
-@lru_cache
 def hat_values(hats: int) -> Floats:
     """Return each hat in the middle of each level, shape (levels, hats).
 
@@ -67,7 +66,6 @@ def hat_values(hats: int) -> Floats:
     return _hats_at((np.arange(LEVELS) + 0.5) / LEVELS, hats)
 
 
-@lru_cache
 def coarse_hats(hats: int) -> Floats:
     """Return hats in terms of the finest ones, shape (hats, finest hats).
 
@@ -79,7 +77,6 @@ def coarse_hats(hats: int) -> Floats:
     return np.ascontiguousarray(_hats_at(np.arange(MOST_HATS) / (MOST_HATS - 1), hats).T)
 
 
-@lru_cache
 def level_tables(hats: int) -> Floats:
     """Return what takes moments of hats to a table over levels, shape (levels, hats); columns are normalised."""
     values = hat_values(hats)
