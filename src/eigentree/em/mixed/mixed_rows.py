@@ -62,7 +62,7 @@ class MixedRows(NamedTuple):
     def distinct(self) -> MixedRows:
         """Return the rows that differ, sorted by their cells, with their weights added up.
 
-        Weights are then repetitions, to the last bit.
+        A fit with weights is then bit-identical to that of rows that are repeated so often.
         """
         key = np.zeros(len(self.weights), np.int64)
         for column in (*self.values.T, *self.codes.T):

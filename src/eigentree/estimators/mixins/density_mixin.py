@@ -183,7 +183,7 @@ class DensityMixin(Parameters, Queries):
         self,
         X: ArrayLike | Any,
         path: str | os.PathLike[str],
-        method: Literal["mode", "sample"] = "mode",
+        method: Literal["mode", "median", "sample"] = "mode",
         random_state: Seed = None,
         *,
         form: Form | None = None,
