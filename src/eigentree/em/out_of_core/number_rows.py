@@ -1,8 +1,8 @@
 """Rows with numbers that are not in memory: kept on disk in stretches of a fixed length, read one after another.
 
 Stretches are those of rows in memory, however a stream is cut, and so are all sums: the objective is bit-identical.
-What of a stretch does not depend on parameters is worked out again in each pass, for about the time of its E-step, so
-that memory holds one stretch for each thread.
+What of a stretch does not depend on parameters is worked out again in each pass, for about the time of its E-step,
+so that memory holds one stretch for each thread.
 """
 
 from __future__ import annotations
