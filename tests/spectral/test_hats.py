@@ -263,6 +263,32 @@ def test_counts_are_the_same_whatever_the_split_and_the_order():
         _ = one.statistics_ + whole.statistics_
 
 
+def test_tables_are_sums_of_products_of_hats_over_the_windows_that_have_their_cells():
+    random = np.random.default_rng(3)
+    parts = [drawn(1, int(length), seed)[0][:, None] for seed, length in enumerate(random.integers(1, 20, 12))]
+    for part in parts:
+        part[random.random(part.shape) < 0.2] = np.nan
+    statistics = SpectralHMM(3).fit(parts).statistics_
+    plan, (scale,) = statistics.plan, statistics.scales
+    assert scale is not None
+    values = np.vstack([hat_values(MOST_HATS), np.full(MOST_HATS, np.nan)])
+    hats = [values[scale.levels(part[:, 0])] for part in parts]
+    place = {cell: k for k, cell in enumerate(plan.cells)}
+    # Of three cells, and of two of these, which more windows have.
+    assert {len(group) for group in plan.groups} == {2, 3}
+    for group in plan.groups:
+        wanted = np.zeros((MOST_HATS,) * len(group))
+        for own in hats:
+            for step in range(len(own) - plan.reach):
+                at = [step + cell.lag for cell in group]
+                if min(at) >= 0 and not np.isnan(own[at]).any():
+                    product = own[at[0]]
+                    for other in at[1:]:
+                        product = product[..., None] * own[other]
+                    wanted += product
+        assert_array_equal(statistics.windows.find([place[cell] for cell in group]).array(), wanted)
+
+
 def test_weights_count_as_copies_do():
     parts = as_lists(drawn(40, 8, 2))
     often = np.arange(40) % 3
