@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import KW_ONLY, field
 from functools import cache, partial
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 import numpy as np
 
@@ -20,7 +19,12 @@ from eigentree.em.em_report import StartReport
 from eigentree.em.estep.unique_rows import DistinctRows, columns_with_missing
 from eigentree.em.holdout import Fold, check_split, folds_of, held_out
 from eigentree.em.init.trees import FEW_PSEUDO_COUNTS, KINDS
-from eigentree.em.mixed.emission_choice import checked_emissions, column_kinds, families_of_columns
+from eigentree.em.mixed.emission_choice import (
+    checked_emissions,
+    column_kinds,
+    families_of_columns,
+    given_families,
+)
 from eigentree.em.mixed.mixed_search import average_designs, search_designs
 from eigentree.em.mixed.number_columns import NumberColumns
 from eigentree.em.optimize.stopping import Stopping
@@ -49,6 +53,8 @@ from eigentree.progress import shown_search
 from eigentree.validation import generator, whole_number
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
     from numpy.typing import ArrayLike
 
     from eigentree.arrays import Floats
@@ -67,6 +73,8 @@ if TYPE_CHECKING:
     from eigentree.validation import Seed
 
 __all__ = ["EMJunctionTree"]
+
+Searched = TypeVar("Searched", "SearchState", "MixedSearchState")
 
 
 @estimator_class
@@ -308,18 +316,7 @@ class EMJunctionTree(IterativeMixin, LatentMixin):
         else:
             count = found.count
         problem = self._size_problem(template, found, columns, sample_weight, validation, random, pairs)
-        state: SearchState | None = None
-        converged = True
-        try:
-            with shown_search(self.verbose) as report:
-                for state in search(problem, random):
-                    report(state)
-        except KeyboardInterrupt:
-            if state is None or not state.members:
-                raise
-            converged = False
-            warn_interrupted(f"the search over sizes, at {state.size}")
-        assert state is not None
+        state, converged = self._searched(search(problem, random), "sizes")
         network, sizes = average(problem, state)
         network, (trial, fits) = self._in_order(network).with_columns(columns), state.best
         return self._become(
@@ -338,6 +335,21 @@ class EMJunctionTree(IterativeMixin, LatentMixin):
             }
         )
 
+    def _searched(self, states: Iterator[Searched], what: str) -> tuple[Searched, bool]:
+        """Return the last of the states of a search, shown as they come, and whether it came to its end."""
+        state: Searched | None = None
+        try:
+            with shown_search(self.verbose) as report:
+                for state in states:
+                    report(state)
+        except KeyboardInterrupt:
+            if state is None or not state.members:
+                raise
+            warn_interrupted(f"the search over {what}, at {state.size}")
+            return state, False
+        assert state is not None
+        return state, True
+
     def _fit_designs(
         self,
         template: HiddenChowLiu,
@@ -348,22 +360,17 @@ class EMJunctionTree(IterativeMixin, LatentMixin):
         random: np.random.Generator,
     ) -> Self:
         """Return the estimator after a search over structures and emissions of a table with numbers."""
-        families = families_of_columns(self.emissions, columns)
-        given = families if self.emissions != "auto" else {}
-        numbers = NumberColumns.of(columns, {**families, **given})
+        numbers = NumberColumns.of(columns, families_of_columns(self.emissions, columns))
         if isinstance(X, Encoded):
             found = search_numbers(numbers, number_rows(numbers, X), self.finish_rows, random)
         else:
             found = numbers.read(X, sample_weight)
         rows = found.by_value()
-        held = None if validation is None else numbers.read(validation, None)
-        if isinstance(self.emissions, Mapping):
-            given = checked_emissions(self.emissions)
         problem = mixed_problem(
             numbers,
-            {group: family for group, family in given.items() if group in families},
+            given_families(self.emissions, columns),
             rows,
-            held,
+            None if validation is None else numbers.read(validation, None),
             self.validation_fraction,
             FEW_PSEUDO_COUNTS if isinstance(self.pseudo_counts, str) else float(self.pseudo_counts),
             self.n_jobs,
@@ -371,18 +378,7 @@ class EMJunctionTree(IterativeMixin, LatentMixin):
             template.most_states,
             random,
         )
-        state: MixedSearchState | None = None
-        converged = True
-        try:
-            with shown_search(self.verbose) as report:
-                for state in search_designs(problem, random):
-                    report(state)
-        except KeyboardInterrupt:
-            if state is None or not state.members:
-                raise
-            converged = False
-            warn_interrupted(f"the search over designs, at {state.size}")
-        assert state is not None
+        state, converged = self._searched(search_designs(problem, random), "designs")
         network, sizes = average_designs(problem, state)
         best = state.best
         return self._become(

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from eigentree.data.tables.columns import Columns
 
-__all__ = ["checked_emissions", "coded_columns", "column_kinds", "families_of_columns"]
+__all__ = ["checked_emissions", "coded_columns", "column_kinds", "families_of_columns", "given_families"]
 
 CATEGORICAL = "categorical"
 """The family of a table: the column is one of labels."""
@@ -75,27 +75,27 @@ def column_kinds(emissions: Any) -> dict[str, str]:
     return kinds
 
 
-def families_of_columns(emissions: Any, columns: Columns) -> dict[tuple[str, ...], Any]:
-    """Return the family of each number column, or group of such, by what was given and by kinds of columns.
-
-    Ordered labels are among them where their family is "ordinal".
-    """
+def given_families(emissions: Any, columns: Columns) -> dict[tuple[str, ...], Any]:
+    """Return the families that a user chose, by columns or groups of columns; ordered labels may be among them."""
     given = checked_emissions(emissions)
     for group in given:
         for name in group:
             if name not in columns.names:
-                raise ParameterError(
-                    f"emissions name {quoted(name)}, no column{what_there_is(name, columns.names)}"
-                )
-    found = {group: family for group, family in given.items() if family != CATEGORICAL}
+                hint = what_there_is(name, columns.names)
+                raise ParameterError(f"emissions name {quoted(name)}, no column{hint}")
+    if isinstance(emissions, str) and emissions != AUTO:
+        return {(name,): emissions for name in columns.numbers}
+    return {group: family for group, family in given.items() if family != CATEGORICAL}
+
+
+def families_of_columns(emissions: Any, columns: Columns) -> dict[tuple[str, ...], Any]:
+    """Return the family of each number column or group of such: as the user chose, or by the kind of the column."""
+    found = given_families(emissions, columns)
     named = {name for group in found for name in group}
-    for name, meaning in zip(columns.names, columns.meanings, strict=True):
-        if not isinstance(meaning, Numbers) or name in named:
-            continue
-        if isinstance(emissions, str) and emissions != AUTO:
-            found[(name,)] = emissions
-        else:
-            found[(name,)] = OF_KINDS.get(meaning.kind, "gaussian")
+    for name in columns.numbers:
+        if name not in named:
+            kind = columns.meanings[columns.position(name)]
+            found[(name,)] = OF_KINDS.get(kind.kind if isinstance(kind, Numbers) else "", "gaussian")
     return found
 
 
