@@ -247,7 +247,7 @@ def test_hats_become_what_states_show() -> None:
     states = np.repeat([0, 1], 6000)
     cells = np.where(states == 0, random.gamma(2.0, size=12_000), 6.0 - random.gamma(1.5, size=12_000))[:, None]
     emission = SemiParametric.started(cells, np.ones(12_000), 2)
-    assert emission.weights.shape == (2, 23)
+    assert emission.weights.shape == (2, round((2 * 12_000) ** (1 / 3)))
     for _ in range(50):
         emission = emission.fitted(cells, np.eye(2)[states])
     fresh = random.gamma(2.0, size=4000)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from eigentree.arrays import Floats, Integers
 
@@ -117,6 +117,19 @@ class Emission(ABC):
     @abstractmethod
     def sampled(self, cells: Floats, states: Integers, random: np.random.Generator) -> Floats:
         """Return the cells with missing ones sampled together, given the state and the known cells of each row."""
+
+    def cdf_of(self, cells: Floats, column: int) -> Callable[[Floats], Floats]:
+        """Return the function of a number for each row that is P(its cell <= number | state, its known cells).
+
+        It returns the shape (rows, states); quantiles ask it many times for the same rows.
+        """
+
+        def cdf(numbers: Floats) -> Floats:
+            values = cells.copy()
+            values[:, column] = numbers
+            return self.cdf(values, cells)[:, :, column]
+
+        return cdf
 
     def fitted(self, cells: Floats, counts: Floats) -> Self:
         """Return the emission after one M-step on some rows."""
@@ -226,6 +239,11 @@ class StackedEmission(Emission):
                 made[own] = part.sampled(cells[own], states[own] - first, random)
             first += part.states
         return made
+
+    def cdf_of(self, cells: Floats, column: int) -> Callable[[Floats], Floats]:
+        """Return the function of a number for each row that is P(its cell <= number | state, its known cells)."""
+        parts = [part.cdf_of(cells, column) for part in self.parts]
+        return lambda numbers: np.concatenate([cdf(numbers) for cdf in parts], axis=1)
 
     def permuted(self, order: Integers) -> Emission:
         """Return the emission whose state i is state ``order[i]`` of this one."""

@@ -14,6 +14,8 @@ from eigentree.emissions.column import mean_and_variance
 from eigentree.errors import ParameterError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from eigentree.arrays import Booleans, Floats, Integers
 
 __all__ = ["FullGaussian", "PatternedRows", "TiedGaussian"]
@@ -240,6 +242,12 @@ class FullGaussian(Emission):
         mean, variance = self.moments(cells)
         sd = np.sqrt(np.where(variance > 0, variance, 1.0))
         return np.asarray(ndtr((values[:, None, :] - mean) / sd))
+
+    def cdf_of(self, cells: Floats, column: int) -> Callable[[Floats], Floats]:
+        """Return the function of a number for each row that is P(its cell <= number | state, its known cells)."""
+        means, variances = self.moments(cells)
+        mean, sd = means[:, :, column], np.sqrt(variances[:, :, column])
+        return lambda numbers: np.asarray(ndtr((numbers[:, None] - mean) / sd))
 
     def sampled(self, cells: Floats, states: Integers, random: np.random.Generator) -> Floats:
         """Return the cells with missing ones sampled together, given the state and the known cells of each row."""

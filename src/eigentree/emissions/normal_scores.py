@@ -12,6 +12,8 @@ from eigentree.emissions.full import FullGaussian, PatternedRows
 from eigentree.emissions.marginal import Marginal, fitted_marginal
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from eigentree.arrays import Floats, Integers
 
 __all__ = ["NormalScores"]
@@ -104,6 +106,11 @@ class NormalScores(FullGaussian):
     def cdf(self, values: Floats, cells: Floats) -> Floats:
         """Return P(missing cell <= value | state, the row's known cells)."""
         return self._of_scores.cdf(_scores(self.marginals, values), _scores(self.marginals, cells))
+
+    def cdf_of(self, cells: Floats, column: int) -> Callable[[Floats], Floats]:
+        """Return the function of a number for each row that is P(its cell <= number | state, its known cells)."""
+        of_score = self._of_scores.cdf_of(_scores(self.marginals, cells), column)
+        return lambda numbers: of_score(self.marginals[column].scores(numbers))
 
     def sampled(self, cells: Floats, states: Integers, random: np.random.Generator) -> Floats:
         """Return the cells with missing ones sampled together, given the state and the known cells of each row."""

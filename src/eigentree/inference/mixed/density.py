@@ -62,10 +62,8 @@ class ConditionalDensity:
     def cdf(self, x: ArrayLike) -> Floats:
         """Return P(number <= x)."""
         x = np.atleast_1d(np.asarray(x, np.float64))
-        values = np.repeat(self.cells[None], len(x), axis=0)
-        values[:, self.place] = x
         cells = np.repeat(self.cells[None], len(x), axis=0)
-        below: Floats = self.emission.cdf(values, cells)[:, :, self.place] @ self.weights
+        below: Floats = self.emission.cdf_of(cells, self.place)(x) @ self.weights
         return below
 
     @property

@@ -132,11 +132,10 @@ class MixedModel(NetworkModel):
         if quantiles is None:
             return mean
         variance = (weights * (variances + (means - mean[:, None]) ** 2)).sum(axis=1)
+        of_states = emission.cdf_of(cells, place)
 
         def cdf(numbers: Floats) -> Floats:
-            at = cells.copy()
-            at[:, place] = numbers
-            below: Floats = (weights * emission.cdf(at, cells)[:, :, place]).sum(axis=1)
+            below: Floats = (weights * of_states(numbers)).sum(axis=1)
             return below
 
         every = [mixture_quantiles(cdf, np.full(len(mean), share), mean, variance) for share in quantiles]
@@ -195,17 +194,26 @@ class MixedModel(NetworkModel):
         self, filled: Floats, known: Evidence, values: Mapping[str, Floats], quantiles: Sequence[float] | None
     ) -> None:
         """Fill numbers by means, or by a quantile."""
-        missing = {name: np.isnan(column) for name, column in values.items()}
         for place, block in enumerate(self.blocks):
-            some = {name for name in block.columns if missing[name].any()}
-            weights = self._weights(known, [place])[place] if some else np.ones((len(filled), 1))
+            weights: Floats | None = None
             for group in block.groups:
-                self._take_numbers(filled, group, np.stack([values[name] for name in group], axis=1))
-                for name in some.intersection(group):
-                    rows = missing[name]
-                    own = {each: values[each][rows] for each in group}
-                    found = self._marginal(weights[rows], group, own, group.index(name), quantiles)
-                    filled[rows, self.columns.position(name)] = found.reshape(-1)
+                cells = np.stack([values[name] for name in group], axis=1)
+                missing = np.isnan(cells)
+                rows = missing.any(axis=1)
+                self._take_numbers(filled, group, cells)
+                if not rows.any():
+                    continue
+                weights = self._weights(known, [place])[place] if weights is None else weights
+                if quantiles is None:
+                    means = self.emissions[group].moments(cells[rows])[0]
+                    cells[rows] = np.einsum("rs,rsc->rc", weights[rows], means)
+                    self._take_numbers(filled, group, np.where(missing, cells, filled[:, self._places(group)]))
+                    continue
+                for column in np.flatnonzero(missing.any(axis=0)).tolist():
+                    own = missing[:, column]
+                    there = {name: values[name][own] for name in group}
+                    found = self._marginal(weights[own], group, there, column, quantiles)
+                    filled[own, self.columns.position(group[column])] = found.reshape(-1)
 
     def _take_categories(self, filled: Floats, known: Evidence, codes: Codes) -> None:
         for column, name in enumerate(known.network.graph.observed):
@@ -213,7 +221,10 @@ class MixedModel(NetworkModel):
                 filled[:, self.columns.position(name)] = codes[:, column]
 
     def _take_numbers(self, filled: Floats, group: tuple[str, ...], cells: Floats) -> None:
-        filled[:, [self.columns.position(name) for name in group]] = cells
+        filled[:, self._places(group)] = cells
+
+    def _places(self, group: tuple[str, ...]) -> list[int]:
+        return [self.columns.position(name) for name in group]
 
     @our_arithmetic
     def draw(  # type: ignore[override]
