@@ -32,7 +32,7 @@ from eigentree.em.mixed.number_columns import NumberColumns
 from eigentree.em.out_of_core.number_rows import DiskNumbers, NumberRows
 from eigentree.em.out_of_core.number_workers import ClusterNumbers
 from eigentree.em.out_of_core.parted_rows import sampled_numbers
-from eigentree.estimators.memory_sample import number_rows
+from eigentree.estimators.number_fits import number_rows
 
 SLOW = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 FAMILIES = {("a", "b"): "full", ("c",): "gaussian"}

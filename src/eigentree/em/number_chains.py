@@ -16,7 +16,6 @@ from eigentree.em.optimize.objective import Evaluation, ExpectedCounts
 from eigentree.em.optimize.run import em_run
 from eigentree.em.optimize.stopping import SHORT_RUN, Stopping
 from eigentree.emissions.base import Emission
-from eigentree.emissions.families import FAMILIES, make
 from eigentree.errors import ParameterError, quoted
 from eigentree.inference.sequences.number_steps import NumberPass, value_places
 
@@ -152,6 +151,8 @@ def channel_families(emissions: Any, columns: Columns) -> dict[tuple[int, ...], 
 
     One of several channels together is of all of them.
     """
+    from eigentree.emissions.families import FAMILIES
+
     families = families_of_columns(emissions, columns)
     for group in families:
         for name in group:
@@ -229,6 +230,8 @@ def started_emissions(
     families: Mapping[tuple[int, ...], Any], steps: NumberPass, states: int
 ) -> dict[tuple[int, ...], Emission]:
     """Return emissions of these families in which every state shows what all steps show together."""
+    from eigentree.emissions.families import make
+
     of_steps = np.repeat(steps.weights, np.diff(steps.starts))
     return {
         group: make(

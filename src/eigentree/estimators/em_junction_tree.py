@@ -25,8 +25,6 @@ from eigentree.em.mixed.emission_choice import (
     families_of_columns,
     given_families,
 )
-from eigentree.em.mixed.mixed_search import average_designs, search_designs
-from eigentree.em.mixed.number_columns import NumberColumns
 from eigentree.em.optimize.stopping import Stopping
 from eigentree.em.parameters import ParameterLayout
 from eigentree.em.size_search import SizeProblem, average, search
@@ -34,16 +32,7 @@ from eigentree.em.smoothing import PSEUDO_COUNTS
 from eigentree.em.tree_fit import TreeFit, fit_rows
 from eigentree.em.tree_objective import TreeObjective
 from eigentree.errors import ParameterError, quoted
-from eigentree.estimators.memory_sample import (
-    fit_numbers,
-    fit_sample,
-    number_rows,
-    parted_rows,
-    search_numbers,
-    search_sample,
-    some_of,
-)
-from eigentree.estimators.mixed_rows_read import mixed_fit, mixed_problem, read_rows, split_rows
+from eigentree.estimators.memory_sample import fit_sample, parted_rows, search_sample, some_of
 from eigentree.estimators.mixins.constructor_parameters import estimator_class, learns
 from eigentree.estimators.mixins.iterative_mixin import IterativeMixin, warn_interrupted
 from eigentree.estimators.mixins.latent_mixin import LatentMixin, checked_init, encoded
@@ -360,13 +349,17 @@ class EMJunctionTree(IterativeMixin, LatentMixin):
         random: np.random.Generator,
     ) -> Self:
         """Return the estimator after a search over structures and emissions of a table with numbers."""
+        # What numbers need is imported once there are some.
+        from eigentree.em.mixed.number_columns import NumberColumns
+        from eigentree.estimators import number_fits as fits
+
         numbers = NumberColumns.of(columns, families_of_columns(self.emissions, columns))
         if isinstance(X, Encoded):
-            found = search_numbers(numbers, number_rows(numbers, X), self.finish_rows, random)
+            found = fits.search_numbers(numbers, fits.number_rows(numbers, X), self.finish_rows, random)
         else:
             found = numbers.read(X, sample_weight)
         rows = found.by_value()
-        problem = mixed_problem(
+        problem = fits.mixed_problem(
             numbers,
             given_families(self.emissions, columns),
             rows,
@@ -378,8 +371,8 @@ class EMJunctionTree(IterativeMixin, LatentMixin):
             template.most_states,
             random,
         )
-        state, converged = self._searched(search_designs(problem, random), "designs")
-        network, sizes = average_designs(problem, state)
+        state, converged = self._searched(fits.search_designs(problem, random), "designs")
+        network, sizes = fits.average_designs(problem, state)
         best = state.best
         return self._become(
             {
@@ -489,20 +482,23 @@ class EMJunctionTree(IterativeMixin, LatentMixin):
         random: np.random.Generator,
     ) -> tuple[MixedFit, Finish | None, int]:
         """Return the fit of rows with numbers, with those held out, where it ends, and how many rows there are."""
+        from eigentree.em.mixed.number_columns import NumberColumns
+        from eigentree.estimators import number_fits as fits
+
         numbers = NumberColumns.of(columns, families)
         graph = numbers.graph(graph)
         share, finish = self.validation_fraction, None
         if isinstance(X, Encoded):
             how = (self.finish_rows, share, random, self._stopping)
-            rows, finish = fit_numbers(graph, numbers, number_rows(numbers, X), *how)
+            rows, finish = fits.fit_numbers(graph, numbers, fits.number_rows(numbers, X), *how)
         else:
-            rows = read_rows(numbers, X, sample_weight, self.finish_rows, random)
+            rows = fits.read_rows(numbers, X, sample_weight, self.finish_rows, random)
         count = len(rows.codes)
         held = None if validation is None else numbers.read(validation, None)
-        rows, held = (rows, held) if held else split_rows(rows, share, random)
+        rows, held = (rows, held) if held else fits.split_rows(rows, share, random)
         pseudo_counts = PSEUDO_COUNTS[0] if isinstance(self.pseudo_counts, str) else float(self.pseudo_counts)
         ends = (finish, pseudo_counts, self._stopping, self.max_iter, self.n_jobs)
-        return mixed_fit(graph, numbers, rows, held, *ends), finish, count
+        return fits.mixed_fit(graph, numbers, rows, held, *ends), finish, count
 
     @property
     def _column_kinds(self) -> dict[str, str]:

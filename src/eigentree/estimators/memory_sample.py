@@ -5,16 +5,11 @@ from __future__ import annotations
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from eigentree.data.streams.encoded_stream import StreamedRows
 from eigentree.data.streams.partitions import Partitions
 from eigentree.data.tables.rows import Rows
 from eigentree.data.tables.weights import NO_WEIGHT, checked_weights
-from eigentree.em.mixed.mixed_fit import mixed_layout
 from eigentree.em.out_of_core.dask_workers import ClusterRows
-from eigentree.em.out_of_core.number_rows import DiskNumbers
-from eigentree.em.out_of_core.number_workers import ClusterNumbers
 from eigentree.em.out_of_core.on_disk import DiskRows
 from eigentree.em.out_of_core.parted_rows import MEMORY_CELLS, sampled_numbers
 from eigentree.em.parameters import ParameterLayout
@@ -26,19 +21,18 @@ from eigentree.messages import notice
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    import numpy as np
     from numpy.typing import ArrayLike
 
     from eigentree.arrays import Floats, Integers
     from eigentree.data.streams.encoded_stream import Encoded
     from eigentree.data.tables.columns import Columns
-    from eigentree.em.mixed.mixed_rows import MixedRows
-    from eigentree.em.mixed.number_columns import NumberColumns
     from eigentree.em.optimize.stopping import Stopping
     from eigentree.em.out_of_core.number_rows import NumberRows
     from eigentree.em.out_of_core.parted_rows import PartedRows
     from eigentree.graphs.graph import LatentGraph
 
-__all__ = ["fit_numbers", "fit_sample", "number_rows", "parted_rows", "search_numbers", "search_sample", "some_of"]
+__all__ = ["fit_sample", "parted_rows", "sampled_places", "search_sample", "some_of", "tried_places"]
 
 FINISH_ROWS, FINISH_ROWS_PER_PARAMETER = 1_000_000, 1_000
 """On how many rows the last run is by default, and how many at least for each entry of the tables: the chance
@@ -46,9 +40,6 @@ error, p / 2n nats per row, is then at most 1/2000."""
 
 MEMORY_ROWS = 200_000
 """How many rows a search has in memory; more where that would be less than `ROWS_PER_PARAMETER`."""
-
-MEMORY_ROWS_OF_NUMBERS = 10_000
-"""Rows by which emissions are made once only to count their parameters."""
 
 
 def parted_rows(rows: Encoded) -> PartedRows:
@@ -60,17 +51,6 @@ def parted_rows(rows: Encoded) -> PartedRows:
     if not found.count:
         raise DataError("the data have no rows; give at least one")
     if not found.weight:
-        raise DataError(NO_WEIGHT)
-    return found
-
-
-def number_rows(numbers: NumberColumns, rows: Encoded) -> NumberRows:
-    """Return the rows with numbers of a stream: where they lie, if these are partitions, or else kept on disk."""
-    if isinstance(rows, StreamedRows) and isinstance(rows.stream, Partitions):
-        found: NumberRows = ClusterNumbers(numbers, rows.stream, rows.weight)
-    else:
-        found = DiskNumbers(numbers, rows)
-    if not found.count:
         raise DataError(NO_WEIGHT)
     return found
 
@@ -104,32 +84,12 @@ def fit_sample(
     if few is not None:
         return Rows.of_codes(few.codes, columns), few.weights, rows.count, None
     width = len(columns.names)
-    numbers, finish = _sampled(rows, parameters, width, finish_rows, validation_fraction, random, stopping)
+    numbers, finish = sampled_places(rows, parameters, width, finish_rows, validation_fraction, random, stopping)
     codes, weights = rows.taken(numbers)
     return Rows.of_codes(codes, columns), weights, len(numbers), finish
 
 
-def fit_numbers(
-    graph: LatentGraph,
-    numbers: NumberColumns,
-    rows: NumberRows,
-    finish_rows: int | str | None,
-    validation_fraction: float,
-    random: np.random.Generator,
-    stopping: Callable[[int, float, int], Stopping],
-) -> tuple[MixedRows, Finish | None]:
-    """Return rows with numbers in memory, and where a fit that begins with them ends; as `fit_sample` does.
-
-    What emissions learn before EM begins, such as the scale of a prior, they learn from these rows.
-    """
-    some = rows.taken(sampled_numbers(rows.count, MEMORY_ROWS_OF_NUMBERS, np.random.default_rng(0)))
-    parameters = mixed_layout(graph, numbers.families, numbers.names, some).learned_count
-    width = len(numbers.columns.names) + len(numbers.names)
-    places, finish = _sampled(rows, parameters, width, finish_rows, validation_fraction, random, stopping)
-    return rows.taken(places), finish
-
-
-def _sampled(
+def sampled_places(
     rows: PartedRows | NumberRows,
     parameters: int,
     width: int,
@@ -162,20 +122,14 @@ def search_sample(
     few = None if isinstance(finish_rows, Integral) else rows.few()
     if few is not None:
         return Rows.of_codes(few.codes, columns), few.weights, rows.count
-    numbers = _tried(rows, len(columns.names), finish_rows, random, "sizes are", ", and the tree is that of all")
+    numbers = tried_places(
+        rows, len(columns.names), finish_rows, random, "sizes are", ", and the tree is that of all"
+    )
     codes, weights = rows.taken(numbers)
     return Rows.of_codes(codes, columns), weights, len(numbers)
 
 
-def search_numbers(
-    numbers: NumberColumns, rows: NumberRows, finish_rows: int | str | None, random: np.random.Generator
-) -> MixedRows:
-    """Return the rows on which structures and emissions of a table with numbers are tried."""
-    width = len(numbers.columns.names) + len(numbers.names)
-    return rows.taken(_tried(rows, width, finish_rows, random, "structure and emissions are", ""))
-
-
-def _tried(
+def tried_places(
     rows: PartedRows | NumberRows,
     width: int,
     finish_rows: int | str | None,

@@ -8,11 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eigentree.data.tables.columns import checked_columns, columns_content
-from eigentree.emissions.stored import emission_content, read_emission
 from eigentree.errors import FileError
 from eigentree.graphs.elimination import MAX_CLIQUE_STATES, check_families
 from eigentree.graphs.junction_tree import JunctionTree, TreeNode
-from eigentree.inference.mixed.mixed_network import MixedNetwork
 from eigentree.inference.networks.network import LatentNetwork
 from eigentree.inference.sequences.hmm_chain import Chain
 from eigentree.inference.tensors.named_tables import table_axes
@@ -54,7 +52,9 @@ def network_content(writer: Writer, network: LatentNetwork) -> dict[str, Any]:
     tables = {(key,) if isinstance(key, str) else key: table for key, table in network.tables.items()}
     tree = network.given_tree
     mixed = {}
-    if isinstance(network, MixedNetwork):
+    if network.all_emissions:
+        from eigentree.emissions.stored import emission_content
+
         shown = enumerate(network.all_emissions.items())
         parts = [
             {"columns": list(names), "emission": emission_content(writer.within(f"emissions.{place}"), emission)}
@@ -85,12 +85,16 @@ def read_network(reader: Reader, content: Any) -> LatentNetwork:
     labels = entry.value("hidden_labels") if entry.has("hidden_labels") else None
     tables = dict(zip(axes, reader.flat("tables", shapes), strict=True))
     if entry.has("emissions"):
+        from eigentree.inference.mixed.mixed_network import MixedNetwork
+
         own = {name: table for (name, *_), table in tables.items()}
         return MixedNetwork(graph, own, _emissions(reader, entry), columns, labels)
     return LatentNetwork(graph, tables, tree, columns, labels)
 
 
 def _emissions(reader: Reader, entry: Section) -> dict[tuple[str, ...], Emission]:
+    from eigentree.emissions.stored import read_emission
+
     found = {}
     for place, part in enumerate(entry.items("emissions")):
         inner = Section(part, "an emission", ("columns", "emission"))
@@ -215,6 +219,8 @@ def chain_content(writer: Writer, chain: Chain) -> dict[str, Any]:
     writer.flat("tables", [*(table for links in chain.chains for table in links), *chain.emissions])
     content: dict[str, Any] = {"states": chain.states, "order": chain.order}
     if chain.numbers:
+        from eigentree.emissions.stored import emission_content
+
         content["numbers"] = [
             {"channels": list(group), "emission": emission_content(writer.within(f"numbers.{place}"), emission)}
             for place, (group, emission) in enumerate(chain.numbers.items())
@@ -243,6 +249,8 @@ def read_chain(reader: Reader, content: Any, columns: Columns) -> Chain:
 
 def _numbers(reader: Reader, content: Sequence[Any], states: int) -> dict[tuple[int, ...], Emission]:
     """Return the emissions of a chain by the places of their channels."""
+    from eigentree.emissions.stored import read_emission
+
     found: dict[tuple[int, ...], Emission] = {}
     for place, each in enumerate(content):
         entry = Section(each, "an emission of a chain", ("channels", "emission"))

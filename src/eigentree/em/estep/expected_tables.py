@@ -12,7 +12,6 @@ from eigentree.data.tables.weights import positive_weights
 from eigentree.em.estep.expectation import Expectation
 from eigentree.em.estep.unique_rows import DistinctRows, columns_with_missing
 from eigentree.errors import DataError, quoted
-from eigentree.inference.mixed.mixed_network import MixedNetwork
 from eigentree.inference.networks.network import LatentNetwork
 from eigentree.validation import MOST_THREADS, our_arithmetic, whole_number
 
@@ -82,7 +81,7 @@ def expected_counts(
 
 def _evidence(network: LatentNetwork, rows: Rows) -> Iterator[tuple[int, LatentNetwork, Codes]]:
     """Yield rows as codes of a discrete network: the number of the first one, the network, and the codes."""
-    if not isinstance(network, MixedNetwork):
+    if not network.all_emissions:
         yield 0, network, rows.encode()
         return
     for part, known, codes, _ in network.evidence(rows, len(network.columns.names)):

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from eigentree.data.tables.numbers import Numbers
-from eigentree.emissions.families import family_of
 from eigentree.errors import ParameterError, quoted, what_there_is
 
 if TYPE_CHECKING:
@@ -41,9 +40,12 @@ def checked_emissions(emissions: Any) -> dict[tuple[str, ...], Any]:
     ParameterError
         When it is no family, a column stands twice, or a family cannot have so many columns.
     """
+    if isinstance(emissions, str) and emissions == AUTO:
+        return {}
+    from eigentree.emissions.families import family_of
+
     if isinstance(emissions, str):
-        if emissions != AUTO:
-            family_of(emissions, 1)
+        family_of(emissions, 1)
         return {}
     if not isinstance(emissions, Mapping):
         raise ParameterError(

@@ -10,7 +10,6 @@ from eigentree.em.estep.expected_tables import expected_counts
 from eigentree.errors import NetworkError
 from eigentree.estimators.mixins.density_mixin import DensityMixin
 from eigentree.estimators.mixins.information_criteria import Criteria
-from eigentree.inference.mixed.mixed_network import MixedNetwork
 from eigentree.inference.networks.hidden_variables import HiddenQueries
 from eigentree.inference.networks.network import LatentNetwork
 
@@ -61,9 +60,8 @@ class LatentMixin(HiddenQueries, DensityMixin):
     @property
     def emissions_(self) -> dict[Any, Emission]:
         """The learned distributions of number columns, by name, or by tuple of names where several share one."""
-        network = self._tables
-        found = network.all_emissions if isinstance(network, MixedNetwork) else {}
-        return {names[0] if len(names) == 1 else names: emission for names, emission in found.items()}
+        found = self._tables.all_emissions.items()
+        return {names[0] if len(names) == 1 else names: emission for names, emission in found}
 
     @property
     def n_parameters_(self) -> int:

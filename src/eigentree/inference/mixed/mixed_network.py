@@ -59,12 +59,12 @@ class MixedNetwork(LatentNetwork):
         columns: Columns | None = None,
         hidden_labels: Mapping[str, Sequence[Hashable]] | None = None,
     ) -> None:
-        self.all_emissions = {
+        self._emissions = {
             (names,) if isinstance(names, str) else tuple(names): emission for names, emission in emissions.items()
         }
         # The emission of a category, such as ordered levels, is a table that has fewer parameters than others.
-        coded = {names: each for names, each in self.all_emissions.items() if graph.states[names[0]] > 1}
-        self.emissions = {names: each for names, each in self.all_emissions.items() if names not in coded}
+        coded = {names: each for names, each in self._emissions.items() if graph.states[names[0]] > 1}
+        self.emissions = {names: each for names, each in self._emissions.items() if names not in coded}
         self.blocks = blocks_of(graph, self.emissions)
         shown = {name: _table(graph, name, emission) for (name,), emission in coded.items()}
         for block in self.blocks:
@@ -85,6 +85,11 @@ class MixedNetwork(LatentNetwork):
         super().__init__(
             graph, {**tables, **shown, **ones}, None, columns or _columns(graph, numbers), hidden_labels
         )
+
+    @property
+    def all_emissions(self) -> Mapping[tuple[str, ...], Emission]:
+        """The distributions of numbers and of ordered labels, by groups of columns."""
+        return self._emissions
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.graph, self.tables, self.all_emissions, self.columns, self.hidden_labels)

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from eigentree.arrays import Codes, Floats
     from eigentree.data.tables.columns import Columns
     from eigentree.data.tables.rows import Rows
+    from eigentree.emissions.base import Emission
 
 __all__ = ["LatentNetwork"]
 
@@ -134,6 +135,11 @@ class LatentNetwork(HiddenQueries):
         if self._graph.directed:
             return {key[0]: table for key, table in self._factors.items()}
         return dict(self._factors)
+
+    @property
+    def all_emissions(self) -> Mapping[tuple[str, ...], Emission]:
+        """The distributions of numbers, by groups of columns: none, but for those of a `MixedNetwork`."""
+        return {}
 
     @property
     def columns(self) -> Columns:

@@ -15,7 +15,6 @@ from eigentree.core.sequences.state_posteriors import (
     smooth_steps,
 )
 from eigentree.graphs.graph import LatentGraph
-from eigentree.inference.mixed.mixed_network import MixedNetwork
 from eigentree.inference.networks.network import LatentNetwork
 from eigentree.inference.sequences.number_cells import mixture_means, quantiles_of_mixture
 from eigentree.inference.sequences.number_steps import (
@@ -290,6 +289,8 @@ class Chain:
             return LatentNetwork(graph, tables)
         numbers = {name for group in emissions for name in group}
         known = {name: table for name, table in tables.items() if name not in numbers}
+        from eigentree.inference.mixed.mixed_network import MixedNetwork
+
         return MixedNetwork(graph, known, emissions)
 
     def permuted(self, orders: Sequence[Integers]) -> Chain:

@@ -1,4 +1,7 @@
-"""Rows with numbers as EM reads them, and the fit that they are given to."""
+"""Fits of tables with numbers: rows as EM reads them, in memory or not, and the fit or search that reads them.
+
+It is imported once there are numbers: tables of categories alone need none of it.
+"""
 
 from __future__ import annotations
 
@@ -8,25 +11,86 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eigentree.counting.coarse_pairs import coarse_pairs
+from eigentree.data.streams.encoded_stream import StreamedRows
+from eigentree.data.streams.partitions import Partitions
 from eigentree.data.tables.rows import Rows
+from eigentree.data.tables.weights import NO_WEIGHT
 from eigentree.em.holdout import check_split, folds_of, held_out
 from eigentree.em.mixed.mixed_fit import MixedFit, mixed_layout
 from eigentree.em.mixed.mixed_objective import MixedObjective
-from eigentree.em.mixed.mixed_search import MixedProblem
-from eigentree.estimators.memory_sample import some_of
+from eigentree.em.mixed.mixed_search import MixedProblem, average_designs, search_designs
+from eigentree.em.out_of_core.number_rows import DiskNumbers
+from eigentree.em.out_of_core.number_workers import ClusterNumbers
+from eigentree.em.out_of_core.parted_rows import sampled_numbers
+from eigentree.errors import DataError
+from eigentree.estimators.memory_sample import sampled_places, some_of, tried_places
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from numpy.typing import ArrayLike
 
+    from eigentree.data.streams.encoded_stream import Encoded
     from eigentree.em.mixed.mixed_rows import MixedRows
     from eigentree.em.mixed.number_columns import NumberColumns
     from eigentree.em.optimize.stopping import Stopping
+    from eigentree.em.out_of_core.number_rows import NumberRows
     from eigentree.em.tree_fit import Finish
     from eigentree.graphs.graph import LatentGraph
 
-__all__ = ["mixed_fit", "mixed_problem", "read_rows", "split_rows"]
+__all__ = [
+    "average_designs",
+    "fit_numbers",
+    "mixed_fit",
+    "mixed_problem",
+    "number_rows",
+    "read_rows",
+    "search_designs",
+    "search_numbers",
+    "split_rows",
+]
+
+MEMORY_ROWS_OF_NUMBERS = 10_000
+"""Rows by which emissions are made once only to count their parameters."""
+
+
+def number_rows(numbers: NumberColumns, rows: Encoded) -> NumberRows:
+    """Return the rows with numbers of a stream: where they lie, if these are partitions, or else kept on disk."""
+    if isinstance(rows, StreamedRows) and isinstance(rows.stream, Partitions):
+        found: NumberRows = ClusterNumbers(numbers, rows.stream, rows.weight)
+    else:
+        found = DiskNumbers(numbers, rows)
+    if not found.count:
+        raise DataError(NO_WEIGHT)
+    return found
+
+
+def fit_numbers(
+    graph: LatentGraph,
+    numbers: NumberColumns,
+    rows: NumberRows,
+    finish_rows: int | str | None,
+    validation_fraction: float,
+    random: np.random.Generator,
+    stopping: Callable[[int, float, int], Stopping],
+) -> tuple[MixedRows, Finish | None]:
+    """Return rows with numbers in memory, and where a fit that begins with them ends; as `fit_sample` does.
+
+    What emissions learn before EM begins, such as the scale of a prior, they learn from these rows.
+    """
+    some = rows.taken(sampled_numbers(rows.count, MEMORY_ROWS_OF_NUMBERS, np.random.default_rng(0)))
+    parameters = mixed_layout(graph, numbers.families, numbers.names, some).learned_count
+    width = len(numbers.columns.names) + len(numbers.names)
+    places, finish = sampled_places(rows, parameters, width, finish_rows, validation_fraction, random, stopping)
+    return rows.taken(places), finish
+
+
+def search_numbers(
+    numbers: NumberColumns, rows: NumberRows, finish_rows: int | str | None, random: np.random.Generator
+) -> MixedRows:
+    """Return the rows on which structures and emissions of a table with numbers are tried."""
+    width = len(numbers.columns.names) + len(numbers.names)
+    return rows.taken(tried_places(rows, width, finish_rows, random, "structure and emissions are", ""))
 
 
 def read_rows(
