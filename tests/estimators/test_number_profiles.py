@@ -150,9 +150,9 @@ def test_bins_of_any_family_hold_what_its_cdf_says(family: str) -> None:
     edges = leaf.edges
     assert (np.diff(edges) >= 0).all()
     below = emission.cdf(edges[:, None], np.full((len(edges), 1), np.nan))[:, :, 0].T
-    np.testing.assert_allclose(leaf.bins(edges).cumsum(axis=1)[:, :-1], below, atol=1e-9)
+    np.testing.assert_allclose(leaf.table.cumsum(axis=1)[:, :-1], below, atol=1e-9)
     if family != "negative_binomial":
-        np.testing.assert_allclose([0.3, 0.7] @ leaf.bins(edges), 1 / BINS, atol=0.01)
+        np.testing.assert_allclose([0.3, 0.7] @ leaf.table, 1 / BINS, atol=0.01)
 
 
 def test_what_sets_a_state_apart_is_a_shift_of_a_number() -> None:

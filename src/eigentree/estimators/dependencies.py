@@ -10,7 +10,7 @@ import numpy as np
 
 from eigentree.errors import GraphError, ParameterError, did_you_mean, quoted
 from eigentree.estimators.mixins.latent_mixin import LatentMixin
-from eigentree.estimators.number_bins import binned, number_leaves, pairs_of_group
+from eigentree.estimators.number_bins import binned, number_leaves
 from eigentree.graphs.structure_learning import mixed_tree
 from eigentree.inference.networks.network import LatentNetwork
 from eigentree.inference.networks.pair_tables import PairTables
@@ -128,11 +128,11 @@ def dependencies(model: LatentNetwork | LatentMixin) -> Dependencies:
 
 def _within_groups(leaves: Mapping[str, NumberLeaf]) -> dict[frozenset[str], float]:
     """Return the mutual information of numbers that share an emission, pair by pair."""
-    groups = {leaf.group for leaf in leaves.values() if len(leaf.group) > 1}
+    groups = {leaf.group.names: leaf.group for leaf in leaves.values()}
     return {
         frozenset((one, other)): column_nats(table[:, :, None], np.zeros(1, np.int64))[0]
-        for group in groups
-        for one, other, table in pairs_of_group([leaves[name] for name in group])
+        for group in groups.values()
+        for one, other, table in group.pairs()
     }
 
 

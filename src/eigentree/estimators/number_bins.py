@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy.special import ndtr
 
 from eigentree.data.tables.numbers import Numbers
 from eigentree.emissions.base import StackedEmission
@@ -17,7 +18,7 @@ from eigentree.inference.networks.network import LatentNetwork
 from eigentree.markup.html import number
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping
 
     from eigentree.arrays import Floats
     from eigentree.data.tables.labels import Meaning
@@ -25,12 +26,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BINS",
+    "NumberGroup",
     "NumberLeaf",
     "NumberProfile",
     "binned",
     "covariances",
     "number_leaves",
-    "pairs_of_group",
     "shown_number",
     "shown_spread",
     "with_parents",
@@ -39,7 +40,7 @@ __all__ = [
 BINS = 32
 """Bins of about equal probability: two normal numbers of correlation 0.9 keep 96 % of their information."""
 
-FINE = 8
+FINE = 4
 """Parts of each bin, at whose middles the distribution of another number of the same group is taken."""
 
 REACH, POINTS = 4.0, 33
@@ -53,67 +54,129 @@ PASSES = 5
 
 
 @dataclass(frozen=True, eq=False)
-class NumberLeaf:
-    """A number of a network.
+class NumberGroup:
+    """Numbers of a network that share an emission.
 
     Attributes
     ----------
-    name : str
-    group : tuple of str
-        The columns that share its emission, itself included.
+    names : tuple of str
     emission : Emission
         Its states are the joint states of the parents.
     shares : array, shape (states of the emission,)
         Their probabilities.
     """
 
-    name: str
-    group: tuple[str, ...]
+    names: tuple[str, ...]
     emission: Emission
     shares: Floats
 
-    def density(self, weights: Floats) -> ConditionalDensity:
-        """Return its distribution, given the probabilities of the states."""
-        return ConditionalDensity(self.name, weights, self.emission, np.full(len(self.group), np.nan), self._place)
-
+    @cached_property
     def moments(self) -> tuple[Floats, Floats]:
-        """Return mean and variance in each state."""
-        means, variances = self.emission.moments(np.full((1, len(self.group)), np.nan))
-        return means[0, :, self._place], variances[0, :, self._place]
-
-    def below(self, numbers: Floats) -> Floats:
-        """Return P(number <= each of some | state), shape (numbers, states)."""
-        values = np.repeat(numbers[:, None], len(self.group), axis=1)
-        found: Floats = self.emission.cdf(values, np.full_like(values, np.nan))[:, :, self._place]
-        return found
+        """Mean and variance of each number in each state, shape (states, numbers)."""
+        means, variances = self.emission.moments(np.full((1, len(self.names)), np.nan))
+        return means[0], variances[0]
 
     def bins(self, edges: Floats) -> Floats:
-        """Return P(bin | state), shape (states, edges + 1)."""
-        return _between(self.below(edges)).T
+        """Return P(bin | state), shape (bins, states, numbers), given edges of shape (edges, numbers)."""
+        return _between(self._below(edges))
 
-    @property
-    def edges(self) -> Floats:
-        """The numbers between bins of equal probability; one that has more stands there repeatedly."""
-        return self.quantiles[2 * FINE - 1 :: 2 * FINE]
+    def _below(self, values: Floats) -> Floats:
+        found: Floats = self.emission.cdf(values, np.full_like(values, np.nan))
+        return found
 
     @cached_property
     def quantiles(self) -> Floats:
-        """The quantiles that cut bins, and parts of bins, into halves."""
-        means, variances = self.moments()
-        around = means + np.linspace(-REACH, REACH, POINTS)[:, None] * np.sqrt(variances)
+        """The quantiles that cut bins, and parts of bins, into halves, shape (quantiles, numbers)."""
+        means, variances = self.moments
+        spread = np.linspace(-REACH, REACH, POINTS)[:, None, None] * np.sqrt(variances)
         shares = np.arange(1, 2 * FINE * BINS) / (2 * FINE * BINS)
-        points, below = np.zeros(0), np.zeros(0)
-        found = np.unique(around)
+        found = (means + spread).reshape(-1, len(self.names))
+        points, below = np.zeros((0, len(self.names))), np.zeros((0, len(self.names)))
         for _ in range(PASSES):
-            points, below = np.append(points, found), np.append(below, self.below(found) @ self.shares)
-            order = np.lexsort((below, points))
-            points, below = points[order], below[order]
-            found = np.interp(shares, below, points)
+            points = np.concatenate([points, found])
+            below = np.concatenate([below, np.einsum("nsj,s->nj", self._below(found), self.shares)])
+            order = np.lexsort((below, points), axis=0)
+            points, below = np.take_along_axis(points, order, 0), np.take_along_axis(below, order, 0)
+            found = np.stack([np.interp(shares, *each) for each in zip(below.T, points.T, strict=True)], axis=1)
         return found
 
     @property
+    def edges(self) -> Floats:
+        """The numbers between bins of about equal probability, shape (edges, numbers)."""
+        return self.quantiles[2 * FINE - 1 :: 2 * FINE]
+
+    @cached_property
+    def tables(self) -> Floats:
+        """P(bin | state) of these bins, shape (bins, states, numbers)."""
+        return self.bins(self.edges)
+
+    def pairs(self) -> Iterator[tuple[str, str, Floats]]:
+        """Yield each two numbers with their joint table of bins.
+
+        That of the one is cut into fine bins, at whose middles the distribution of the other is exact.
+        """
+        fine = self.bins(self.quantiles[1::2]) * self.shares[:, None]
+        for one, name in enumerate(self.names[:-1]):
+            cells = np.full((BINS * FINE, len(self.names)), np.nan)
+            cells[:, one] = self.quantiles[::2, one]
+            below = self._below_given(cells)
+            for other in range(one + 1, len(self.names)):
+                given = _between(below(other))
+                parts = np.einsum("fs,bfs->fb", fine[:, :, one], given)
+                yield name, self.names[other], parts.reshape(BINS, FINE, BINS).sum(axis=1)
+
+    def _below_given(self, cells: Floats) -> Callable[[int], Floats]:
+        """Return what gives P(number <= each of its edges | state, known cells), shape (edges, rows, states)."""
+        if covariances(self.emission) is not None:
+            # Normal given the others, whose moments depend on no edge.
+            means, variances = self.emission.moments(cells)
+            scale = np.sqrt(np.where(variances > 0, variances, 1.0))
+            return lambda place: ndtr((self.edges[:, place, None, None] - means[:, :, place]) / scale[:, :, place])
+        every = [self.emission.cdf(np.repeat(row[None], len(cells), axis=0), cells) for row in self.edges]
+        return lambda place: np.stack([below[:, :, place] for below in every])
+
+
+@dataclass(frozen=True, eq=False)
+class NumberLeaf:
+    """A number of a network, one of a group."""
+
+    name: str
+    group: NumberGroup
+
+    @property
+    def emission(self) -> Emission:
+        """That of its group."""
+        return self.group.emission
+
+    def density(self, weights: Floats) -> ConditionalDensity:
+        """Return its distribution, given the probabilities of the states of the emission."""
+        cells = np.full(len(self.group.names), np.nan)
+        return ConditionalDensity(self.name, weights, self.emission, cells, self._place)
+
+    @property
+    def moments(self) -> tuple[Floats, Floats]:
+        """Mean and variance in each state."""
+        means, variances = self.group.moments
+        return means[:, self._place], variances[:, self._place]
+
+    @property
+    def quantiles(self) -> Floats:
+        """Its quantiles among all rows that cut bins, and parts of bins, into halves."""
+        return self.group.quantiles[:, self._place]
+
+    @property
+    def edges(self) -> Floats:
+        """The numbers between bins; one that has more than a bin's share stands there repeatedly."""
+        return self.group.edges[:, self._place]
+
+    @property
+    def table(self) -> Floats:
+        """P(bin | state), shape (states, bins)."""
+        return self.group.tables[:, :, self._place].T
+
+    @property
     def _place(self) -> int:
-        return self.group.index(self.name)
+        return self.group.names.index(self.name)
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,17 +203,17 @@ class NumberProfile:
     @property
     def overall(self) -> ConditionalDensity:
         """Its distribution among all rows."""
-        return self.leaf.density(self.leaf.shares)
+        return self.leaf.density(self.leaf.group.shares)
 
     @property
     def bins(self) -> Floats:
         """P(bin | state), shape (states, bins)."""
-        return self.weights @ self.leaf.bins(self.leaf.edges)
+        return self.weights @ self.leaf.table
 
     @cached_property
     def moments(self) -> Floats:
         """Mean and standard deviation in each state, shape (states, 2)."""
-        means, variances = self.leaf.moments()
+        means, variances = self.leaf.moments
         mean = self.weights @ means
         variance = (self.weights * (variances + (means - mean[:, None]) ** 2)).sum(axis=1)
         return np.stack([mean, np.sqrt(variance)], axis=1)
@@ -189,8 +252,9 @@ def number_leaves(network: LatentNetwork) -> dict[str, NumberLeaf]:
     marginals = dict(zip(parents, network.clique_marginals(parents), strict=True))
     for block in network.blocks:
         shares = np.ravel(marginals.get(block.parents, 1.0))
-        for group in block.groups:
-            found |= {name: NumberLeaf(name, group, network.emissions[group], shares) for name in group}
+        for names in block.groups:
+            group = NumberGroup(names, network.emissions[names], shares)
+            found |= {name: NumberLeaf(name, group) for name in names}
     return found
 
 
@@ -198,9 +262,9 @@ def binned(network: LatentNetwork, leaves: Mapping[str, NumberLeaf]) -> LatentNe
     """Return the discrete network in which numbers are `BINS` bins of about equal probability.
 
     Tables of bins given the parents' states are exact. Numbers of a group are independent given these states here:
-    `pairs_of_group` has their joint tables.
+    `NumberGroup.pairs` has their joint tables.
     """
-    return _with_tables(network, {name: leaf.bins(leaf.edges) for name, leaf in leaves.items()})
+    return _with_tables(network, {name: leaf.table for name, leaf in leaves.items()})
 
 
 def with_parents(network: LatentNetwork, leaves: Mapping[str, NumberLeaf]) -> LatentNetwork:
@@ -215,22 +279,6 @@ def covariances(emission: Emission) -> Floats | None:
         known = [part for part in parts if part is not None]
         return np.concatenate(known) if len(known) == len(parts) else None
     return emission.covariance if isinstance(emission, FullGaussian) else None
-
-
-def pairs_of_group(group: Sequence[NumberLeaf]) -> Iterator[tuple[str, str, Floats]]:
-    """Yield each two numbers that share an emission, with their joint table of bins.
-
-    That of the one is cut into fine bins, at whose middles the distribution of the other is exact.
-    """
-    edges = np.stack([leaf.edges for leaf in group], axis=1)
-    for one, leaf in enumerate(group[:-1]):
-        cells = np.full((BINS * FINE, len(group)), np.nan)
-        cells[:, one] = leaf.quantiles[::2]
-        fine = leaf.bins(leaf.quantiles[1::2]) * leaf.shares[:, None]
-        every = np.stack([leaf.emission.cdf(np.repeat(row[None], len(cells), axis=0), cells) for row in edges])
-        for other in range(one + 1, len(group)):
-            parts = np.einsum("sf,bfs->fb", fine, _between(every[:, :, :, other]))
-            yield leaf.name, group[other].name, parts.reshape(BINS, FINE, BINS).sum(axis=1)
 
 
 def _between(below: Floats) -> Floats:

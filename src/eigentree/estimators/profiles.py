@@ -14,7 +14,7 @@ from eigentree.data.tables.labeled_table import LabeledTable
 from eigentree.errors import DataError, GraphError, ParameterError, did_you_mean, quoted
 from eigentree.estimators.dependencies import column_nats, network_of
 from eigentree.estimators.mixins.sequence_mixin import HiddenSequenceMixin, SequenceMixin, sequence_and_time
-from eigentree.estimators.number_bins import NumberLeaf, NumberProfile, number_leaves, with_parents
+from eigentree.estimators.number_bins import NumberGroup, NumberLeaf, NumberProfile, number_leaves, with_parents
 from eigentree.graphs.structure_learning import mixed_tree
 from eigentree.inference.networks.pair_tables import PairTables
 from eigentree.validation import different_names, our_arithmetic, whole_number
@@ -353,8 +353,7 @@ class _Columns(NamedTuple):
         found = []
         for name, part in zip(self.labels, parts, strict=True):
             if name in self.leaves:
-                leaf = self.leaves[name]
-                part = np.tensordot(leaf.bins(leaf.edges).T, part, 1)
+                part = np.tensordot(self.leaves[name].table.T, part, 1)
             found += column_nats(part, np.zeros(1, np.int64))
         return found
 
@@ -426,9 +425,10 @@ def _of_chains(
     known, chain = model.tables_, model.model_
     columns = chain.columns.names
     leaves = {
-        columns[place]: NumberLeaf(columns[place], tuple(columns[own] for own in group), emission, shares)
-        for group, emission in chain.numbers.items()
-        for place in group
+        name: NumberLeaf(name, group)
+        for places, emission in chain.numbers.items()
+        for group in [NumberGroup(tuple(columns[place] for place in places), emission, shares)]
+        for name in group.names
     }
     about = _Columns.of(chain, columns, leaves)
     several = len(chain.sizes) > 1

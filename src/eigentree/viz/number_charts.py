@@ -101,7 +101,7 @@ def correlation_table(profile: Profile, group: Sequence[str], places: Sequence[i
     found = []
     own = profile.numbers[group[0]]
     every = covariances(own.leaf.emission)
-    means = np.stack([profile.numbers[name].leaf.moments()[0] for name in group], axis=1)
+    means = np.stack([profile.numbers[name].leaf.moments[0] for name in group], axis=1)
     for place in places:
         weights = np.nan_to_num(own.weights[place])
         apart = means - weights @ means

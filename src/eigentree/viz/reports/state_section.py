@@ -126,7 +126,7 @@ def _numbers(profile: Profile, grid: ProfileGrid, most: int) -> list[Html]:
             element("span", f"— state {state_name(profile.states[place])} ", style=f"color:var(--{role})")
         )
     parts = [chart_figure(joined(caption), *(density_chart(profile, name, legend=False) for name in names))]
-    groups = {profile.numbers[name].leaf.group: None for name in names}
+    groups = {profile.numbers[name].leaf.group.names: None for name in names}
     for group in groups:
         if len(group) > 1 and covariances(profile.numbers[group[0]].leaf.emission) is not None:
             found = correlation_table(profile, group, grid.places.tolist())
