@@ -396,6 +396,8 @@ def test_what_cannot_be_is_refused():
     rows = as_lists(drawn(30, 6, 14))
     with pytest.raises(ParameterError, match="order=1"):
         SpectralHMM(2, order=2).fit(rows)
+    with pytest.raises(ParameterError, match="at most 33 hidden states"):
+        SpectralHMM(34).fit(rows)
     with pytest.raises(ParameterError, match="one of 5, 9, 17, 33"):
         SpectralHMM(2, hats=16).fit(rows)
     with pytest.raises(ParameterError, match="EMHMM has the other families"):

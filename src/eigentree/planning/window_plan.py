@@ -250,6 +250,11 @@ class WindowPlan(Derived):
         blocks = ChannelBlocks.of(states, hidden_states, channels == "dependent", most_joint)
         counted = tuple(hats.get(block[0], 0) if hats else 0 for block in blocks.channels)
         states = tuple(own or symbols for own, symbols in zip(counted, blocks.symbols, strict=True))
+        if hidden_states > max(counted) > 0:
+            raise ParameterError(
+                f"channels of numbers are learned with at most {max(counted)} hidden states, as many as hat "
+                f"functions, not {hidden_states}; EMHMM has more"
+            )
         if any(counted) and (order > 1 or (channels == "dependent" and len(states) > 1)):
             raise ParameterError(
                 "channels of numbers are learned with order=1 and channels='independent', whose tables of hat "
