@@ -153,6 +153,13 @@ class NumberLeaf:
         cells = np.full(len(self.group.names), np.nan)
         return ConditionalDensity(self.name, weights, self.emission, cells, self._place)
 
+    def pdf(self, numbers: Floats) -> Floats:
+        """Return the density of numbers in each state of the emission, shape (numbers, states)."""
+        cells = np.full((len(numbers), len(self.group.names)), np.nan)
+        cells[:, self._place] = numbers
+        density: Floats = np.exp(self.emission.log_prob(cells))
+        return density
+
     @property
     def moments(self) -> tuple[Floats, Floats]:
         """Mean and variance in each state."""

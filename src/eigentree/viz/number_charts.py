@@ -47,12 +47,13 @@ def density_chart(profile: Profile, column: str, legend: bool = True) -> Chart:
     shares = np.asarray(profile.shares.array)
     places = drawn_states(profile)
     x = _points(own)
-    every = own.overall.pdf(x)
+    by_parents = own.leaf.pdf(x)
+    every = by_parents @ own.leaf.group.shares
     several = len(shares) > 1
     curves: list[tuple[Floats, str, str, float, bool]] = [(every, "muted", "all", 1.2, True)] if several else []
     for place, role in places.items():
         name = f"state {state_name(profile.states[place])}" if several else "all"
-        curves.append((shares[place] * own.density(place).pdf(x), role, name, 1.8, False))
+        curves.append((shares[place] * (by_parents @ own.weights[place]), role, name, 1.8, False))
     top = max(float(curve.max()) for curve, *_ in curves)
     marks = [Line(_curve(x, y), role, name * legend, dashed, width) for y, role, name, width, dashed in curves]
     low, high = float(x[0]), float(x[-1])

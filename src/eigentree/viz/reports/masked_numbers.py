@@ -23,7 +23,7 @@ __all__ = ["MaskedNumbers", "NumberAccuracy", "averages", "masked_numbers", "num
 OUTSIDE = 0.1
 """The share of numbers that is outside the intervals between the quantiles 0.05 and 0.95."""
 
-MOST_CELLS = 6_000
+MOST_CELLS = 4_000
 """Most numbers that are masked, each in turn, as whole rows: conditional covariances take a while."""
 
 MOST_STEPS = 1_000
