@@ -125,6 +125,18 @@ def test_information_within_a_group_is_that_of_its_correlation(correlation: floa
     assert 0.95 * true - 1e-9 <= link.nats <= true + 1e-6
 
 
+def test_information_of_normal_scores_is_that_of_the_scores() -> None:
+    random = np.random.default_rng(3)
+    scores = random.multivariate_normal([0, 0], [[1, 0.7], [0.7, 1]], 2_000)
+    cells, every = np.exp(scores), np.ones((2_000, 1))
+    emission = make("normal_scores", cells, every[:, 0], 1).fitted(cells, every)
+    graph = et.LatentGraph({"h": 1, "x": 1, "y": 1}, [("h", "x"), ("h", "y")], ["h"])
+    (link,) = et.dependencies(MixedNetwork(graph, {"h": [1.0]}, {("x", "y"): emission})).columns
+    assert isinstance(emission, FullGaussian)
+    own = emission.covariance[0, 0, 1] / np.sqrt(emission.covariance[0].diagonal().prod())
+    assert link.nats == pytest.approx(-0.5 * np.log(1 - own**2), rel=0.05)
+
+
 def test_bins_have_equal_shares_and_tables_that_add_up() -> None:
     network = mixture()
     leaves = number_leaves(network)

@@ -11,7 +11,7 @@ from scipy.special import ndtr
 
 from eigentree.data.tables.numbers import Numbers
 from eigentree.emissions.base import StackedEmission
-from eigentree.emissions.full import FullGaussian
+from eigentree.emissions.full import FullGaussian, TiedGaussian
 from eigentree.inference.mixed.density import ConditionalDensity
 from eigentree.inference.mixed.mixed_network import MixedNetwork
 from eigentree.inference.networks.network import LatentNetwork
@@ -30,7 +30,7 @@ __all__ = [
     "NumberLeaf",
     "NumberProfile",
     "binned",
-    "covariances",
+    "normal_parts",
     "number_leaves",
     "shown_number",
     "shown_spread",
@@ -127,13 +127,17 @@ class NumberGroup:
 
     def _below_given(self, cells: Floats) -> Callable[[int], Floats]:
         """Return what gives P(number <= each of its edges | state, known cells), shape (edges, rows, states)."""
-        if covariances(self.emission) is not None:
+        if _is_normal(self.emission):
             # Normal given the others, whose moments depend on no edge.
             means, variances = self.emission.moments(cells)
             scale = np.sqrt(np.where(variances > 0, variances, 1.0))
             return lambda place: ndtr((self.edges[:, place, None, None] - means[:, :, place]) / scale[:, :, place])
-        every = [self.emission.cdf(np.repeat(row[None], len(cells), axis=0), cells) for row in self.edges]
-        return lambda place: np.stack([below[:, :, place] for below in every])
+
+        def below(place: int) -> Floats:
+            cdf = self.emission.cdf_of(cells, place)
+            return np.stack([cdf(np.full(len(cells), edge)) for edge in self.edges[:, place]])
+
+        return below
 
 
 @dataclass(frozen=True, eq=False)
@@ -279,13 +283,25 @@ def with_parents(network: LatentNetwork, leaves: Mapping[str, NumberLeaf]) -> La
     return _with_tables(network, {name: np.eye(leaf.emission.states) for name, leaf in leaves.items()})
 
 
-def covariances(emission: Emission) -> Floats | None:
-    """Return the covariance of the columns of a group in each state; None where the family has none."""
+def normal_parts(emission: Emission) -> tuple[Floats, Floats] | None:
+    """Return means and covariances of a group in each state, of normal scores those of the scores.
+
+    None where the family has none.
+    """
     if isinstance(emission, StackedEmission):
-        parts = [covariances(part) for part in emission.parts]
-        known = [part for part in parts if part is not None]
-        return np.concatenate(known) if len(known) == len(parts) else None
-    return emission.covariance if isinstance(emission, FullGaussian) else None
+        found = [normal_parts(part) for part in emission.parts]
+        known = [part for part in found if part is not None]
+        if len(known) < len(found):
+            return None
+        means, every = zip(*known, strict=True)
+        return np.concatenate(means), np.concatenate(every)
+    return (emission.mean, emission.covariance) if isinstance(emission, FullGaussian) else None
+
+
+def _is_normal(emission: Emission) -> bool:
+    """Return whether numbers are normal in each state given others of their group."""
+    parts = emission.parts if isinstance(emission, StackedEmission) else (emission,)
+    return all(type(part) in (FullGaussian, TiedGaussian) for part in parts)
 
 
 def _between(below: Floats) -> Floats:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from eigentree.data.tables.numbers import Numbers
-from eigentree.estimators.number_bins import covariances
+from eigentree.estimators.number_bins import normal_parts
 from eigentree.markup.charts import Axis, Chart, Line, NumberTable, left_out, linear_axis, shown_name
 from eigentree.markup.html import decimals, percent
 from eigentree.viz.model_charts import state_name
@@ -98,11 +98,15 @@ def _curve(x: Floats, y: Floats) -> tuple[tuple[float, float], ...]:
 
 
 def correlation_table(profile: Profile, group: Sequence[str], places: Sequence[int]) -> NumberTable:
-    """Return the correlations of numbers that share an emission in some states, the strongest pairs first."""
+    """Return the correlations of numbers that share an emission in some states, the strongest pairs first.
+
+    Those of normal scores are the correlations of the scores.
+    """
     found = []
     own = profile.numbers[group[0]]
-    every = covariances(own.leaf.emission)
-    means = np.stack([profile.numbers[name].leaf.moments[0] for name in group], axis=1)
+    parts = normal_parts(own.leaf.emission)
+    assert parts is not None
+    means, every = parts
     for place in places:
         weights = np.nan_to_num(own.weights[place])
         apart = means - weights @ means

@@ -161,13 +161,8 @@ def _prediction(
     means, variances = (each[:, :, place] for each in emission.moments(cells))
     mean = (proba * means).sum(axis=1)
     variance = (proba * (variances + (means - mean[:, None]) ** 2)).sum(axis=1)
-
-    def below(numbers: Floats) -> Floats:
-        at = cells.copy()
-        at[:, place] = numbers
-        found: Floats = (proba * emission.cdf(at, cells)[:, :, place]).sum(axis=1)
-        return found
-
+    below = emission.cdf_of(cells, place)
     # Of counts, a number has a probability of its own, which belongs to both ends.
-    tail = 2 * np.minimum(below(value), 1 - below(np.nextafter(value, -np.inf)))
+    upper, lower = ((proba * below(at)).sum(axis=1) for at in (value, np.nextafter(value, -np.inf)))
+    tail = 2 * np.minimum(upper, 1 - lower)
     return mean, np.sqrt(variance), tail.clip(0.0, 1.0)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from eigentree.errors import ParameterError
-from eigentree.estimators.number_bins import covariances
+from eigentree.estimators.number_bins import normal_parts
 from eigentree.markup.figures import (
     FONT,
     chart_figure,
@@ -128,7 +128,7 @@ def _numbers(profile: Profile, grid: ProfileGrid, most: int) -> list[Html]:
     parts = [chart_figure(joined(caption), *(density_chart(profile, name, legend=False) for name in names))]
     groups = {profile.numbers[name].leaf.group.names: None for name in names}
     for group in groups:
-        if len(group) > 1 and covariances(profile.numbers[group[0]].leaf.emission) is not None:
+        if len(group) > 1 and normal_parts(profile.numbers[group[0]].leaf.emission) is not None:
             found = correlation_table(profile, group, grid.places.tolist())
             parts.append(numbers_table(found))
     return parts
