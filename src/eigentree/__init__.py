@@ -1,4 +1,4 @@
-"""Latent-variable models of categories and numbers: latent classes, hidden Markov models, latent trees; spectral and EM.
+"""Latent-variable models of categories and numbers: latent classes, hidden Markov models, latent trees.
 
 Names load when first used, so that ``import eigentree`` itself costs next to nothing.
 """

@@ -29,6 +29,7 @@ __all__ = [
     "auto_or_number",
     "check_cells",
     "check_variables",
+    "checked_quantiles",
     "different_names",
     "finite_number",
     "flag",
@@ -95,6 +96,15 @@ def finite_number(
         range_ = f"of at least {least:g}" if math.isinf(most) else f"from {least:g} to {most:g}"
         raise error(f"{argument} is a finite number {range_}, not {quoted(value)}")
     return number
+
+
+def checked_quantiles(value: Any) -> list[float]:
+    """Return quantiles as numbers, once they are shares between 0 and 1, and there is one."""
+    shares = np.atleast_1d(an_array("quantiles", value, ParameterError))
+    numbers = shares.dtype.kind in "iuf" and shares.ndim == 1 and len(shares) > 0
+    if not numbers or not ((shares > 0) & (shares < 1)).all():
+        raise ParameterError(f"quantiles are shares between 0 and 1, not {quoted(value)}")
+    return [float(share) for share in shares]
 
 
 def auto_or_number(argument: str, value: Any, most: float) -> None:

@@ -12,7 +12,6 @@ from eigentree.counting.hats import HATS, LEVELS, MOST_HATS, HatScale
 from eigentree.counting.window_counts import SequenceStatistics, check_plan
 from eigentree.data.sequences.sequence_codes import Sequences, per_step
 from eigentree.data.sequences.steps import SequenceForm
-from eigentree.data.tables.labeled_table import LabeledTable
 from eigentree.data.tables.state_rules import ReadOptions, check_rules
 from eigentree.data.tables.weights import check_total, checked_weights, positive_weights, warn_of_few
 from eigentree.em.mixed.emission_choice import checked_emissions, column_kinds, families_of_columns
@@ -25,7 +24,7 @@ from eigentree.spectral.sequences.window_report import SequenceReport
 from eigentree.validation import (
     MOST_THREADS,
     auto_or_number,
-    finite_number,
+    checked_quantiles,
     one_of,
     our_arithmetic,
     whole_number,
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
+    from eigentree.arrays import Floats
     from eigentree.data.tables.columns import Columns
     from eigentree.data.tables.state_rules import Categories, NumericRule, UnknownRule
     from eigentree.planning.window_plan import ChannelRule
@@ -316,39 +316,10 @@ class SpectralHMM(SequenceMixin):
             }
         )
 
-    @our_arithmetic
-    def predict_next(
-        self,
-        X: ArrayLike | Any,
-        lengths: ArrayLike | None = None,
-        steps: int = 1,
-        quantiles: Sequence[float] | None = None,
-    ) -> LabeledTable:
-        """Return the mean of each number that comes next, shape (sequences, number channels), or quantiles of it.
-
-        Parameters
-        ----------
-        X : lists or arrays, an array, a frame, or a mapping of channels to frames
-            Sequences so far; one may be empty.
-        lengths : array-like of int, shape (sequences,), optional
-        steps : int
-            How many steps ahead; what is between is integrated out.
-        quantiles : sequence of float, optional
-            Shares between 0 and 1; the result has the shape (sequences, number channels, quantiles) then.
-        """
-        columns = self._columns
-        whole_number("steps", steps)
-        shares = _shares(quantiles)
-        if not columns.number_places:
-            raise DataError("no channel is of numbers; predict_next_proba has the probabilities of categories")
-        tables = self.model_.ahead(self._sequences(X, lengths), steps)
-        places = columns.number_places
-        found = np.stack([self.model_.numbers_of(place, tables[place], shares) for place in places], axis=1)
-        channels = [columns.names[place] for place in places]
-        axes: list[Any] = [range(len(found)), channels]
-        if shares is None:
-            return LabeledTable.answer(found, ("sequence", "channel"), axes)
-        return LabeledTable.answer(found, ("sequence", "channel", "quantile"), [*axes, shares])
+    def _numbers_ahead(self, sequences: Sequences, steps: int, quantiles: Sequence[float] | None) -> Floats:
+        tables = self.model_.ahead(sequences, steps)
+        places = self._columns.number_places
+        return np.stack([self.model_.numbers_of(place, tables[place], quantiles) for place in places], axis=1)
 
     @our_arithmetic
     def filter(
@@ -373,7 +344,7 @@ class SpectralHMM(SequenceMixin):
         quantiles : sequence of float, optional
             Shares between 0 and 1, of a channel of numbers.
         """
-        shares = _shares(quantiles)
+        shares = None if quantiles is None else checked_quantiles(quantiles)
         columns = self._columns
         if isinstance(target, str) and target == "state" and target not in columns.names:
             self._refuse("filter with target='state' is about hidden states")
@@ -406,13 +377,3 @@ class SpectralHMM(SequenceMixin):
             f"{what}, and a spectral model has no tables of them; EMHMM(hidden_states={self.hidden_states}, "
             f"order={self.order}, init='moments').fit(X) has, and takes the same queries"
         )
-
-
-def _shares(quantiles: Sequence[float] | None) -> list[float] | None:
-    """Return quantiles as numbers, once they are between 0 and 1."""
-    if quantiles is None:
-        return None
-    shares = [finite_number("quantiles", share, 0.0) for share in quantiles]
-    if not (shares and all(0 < share < 1 for share in shares)):
-        raise ParameterError(f"quantiles are shares between 0 and 1, not {quoted(quantiles)}")
-    return shares

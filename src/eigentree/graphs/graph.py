@@ -181,7 +181,9 @@ class LatentGraph(Derived):
         for name in states:
             self.require(name)
         changed = {**self.states, **states}
-        return self if changed == dict(self.states) else LatentGraph(changed, self.edges, self.hidden, self.directed)
+        if changed == dict(self.states):
+            return self
+        return LatentGraph(changed, self.edges, self.hidden, self.directed)
 
     def parents(self, name: str) -> tuple[str, ...]:
         """Return the parents of a variable, in the order in which their edges were given.

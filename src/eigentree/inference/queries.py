@@ -30,8 +30,8 @@ from eigentree.messages import notice, renamed_arguments
 from eigentree.validation import (
     Seed,
     check_cells,
+    checked_quantiles,
     different_names,
-    finite_number,
     generator,
     one_of,
     our_arithmetic,
@@ -92,9 +92,7 @@ class Queries(ABC):
         quantiles : sequence of float
             Shares between 0 and 1: 0.05 and 0.95 enclose 90 %.
         """
-        shares = [finite_number("quantiles", share, 0.0) for share in quantiles]
-        if not shares or not all(0 < share < 1 for share in shares):
-            raise ParameterError(f"quantiles are shares between 0 and 1, not {quoted(quantiles)}")
+        shares = checked_quantiles(quantiles)
         found: Any = self._predicted_number(X, target, shares)
         return found if is_dask_frame(X) else by_row(X, found, ["quantile"], [shares])
 

@@ -17,7 +17,7 @@ from eigentree.inference.queries import warn_undefined
 from eigentree.messages import renamed_arguments
 from eigentree.validation import (
     check_cells,
-    finite_number,
+    checked_quantiles,
     flag,
     generator,
     one_of,
@@ -146,6 +146,43 @@ class SequenceMixin(Parameters):
         proba = _distributions(proba, "their next cell is taken as uniform")
         axis = "sequence" if name != "sequence" else "of sequence"
         return LabeledTable.answer(proba, (axis, name), (range(len(proba)), columns.labels(name)))
+
+    @our_arithmetic
+    def predict_next(
+        self,
+        X: ArrayLike | Any,
+        lengths: ArrayLike | None = None,
+        steps: int = 1,
+        quantiles: Sequence[float] | None = None,
+    ) -> LabeledTable:
+        """Return the mean of each number that comes next, shape (sequences, number channels), or quantiles of it.
+
+        Parameters
+        ----------
+        X : lists or arrays, an array, a frame, or a mapping of channels to frames
+            Sequences so far; one may be empty.
+        lengths : array-like of int, shape (sequences,), optional
+        steps : int
+            How many steps ahead; what is between is integrated out.
+        quantiles : sequence of float, optional
+            Shares between 0 and 1; the result has the shape (sequences, number channels, quantiles) then.
+        """
+        columns = self._columns
+        whole_number("steps", steps)
+        shares = None if quantiles is None else checked_quantiles(quantiles)
+        if not columns.number_places:
+            raise DataError("no channel is of numbers; predict_next_proba has the probabilities of categories")
+        found = self._numbers_ahead(self._sequences(X, lengths), steps, shares)
+        channels = [columns.names[place] for place in columns.number_places]
+        if shares is None:
+            return LabeledTable.answer(found, ("sequence", "channel"), (range(len(found)), channels))
+        return LabeledTable.answer(
+            found, ("sequence", "channel", "quantile"), (range(len(found)), channels, shares)
+        )
+
+    def _numbers_ahead(self, sequences: Sequences, steps: int, quantiles: Sequence[float] | None) -> Floats:
+        """Return means, or quantiles, of the numbers so many steps after the end of each sequence."""
+        raise NotImplementedError
 
     @renamed_arguments(False, seed="random_state")
     @our_arithmetic
@@ -337,42 +374,9 @@ class HiddenSequenceMixin(SequenceMixin):
         """Return the most probable hidden states of each sequence, jointly over its steps: those of `decode`."""
         return self.decode(X, lengths).states
 
-    @our_arithmetic
-    def predict_next(
-        self,
-        X: ArrayLike | Any,
-        lengths: ArrayLike | None = None,
-        steps: int = 1,
-        quantiles: Sequence[float] | None = None,
-    ) -> LabeledTable:
-        """Return the mean of each number that comes next, shape (sequences, number channels), or quantiles of it.
-
-        Parameters
-        ----------
-        X : lists or arrays, an array, a frame, or a mapping of channels to frames
-            Sequences so far; one may be empty.
-        lengths : array-like of int, shape (sequences,), optional
-        steps : int
-            How many steps ahead; what is between is integrated out.
-        quantiles : sequence of float, optional
-            Shares between 0 and 1; the result has the shape (sequences, number channels, quantiles) then.
-        """
-        columns = self._columns
-        whole_number("steps", steps)
-        shares = None if quantiles is None else [finite_number("quantiles", share, 0.0) for share in quantiles]
-        if shares is not None and not (shares and all(0 < share < 1 for share in shares)):
-            raise ParameterError(f"quantiles are shares between 0 and 1, not {quoted(quantiles)}")
-        if not columns.number_places:
-            raise DataError("no channel is of numbers; predict_next_proba has the probabilities of categories")
-        state = self.model_.states_ahead(self._sequences(X, lengths), steps)
-        state = _distributions(state, "their next state is taken as uniform")
-        found = self.model_.numbers_ahead(state, shares)
-        channels = [columns.names[place] for place in columns.number_places]
-        if shares is None:
-            return LabeledTable.answer(found, ("sequence", "channel"), (range(len(found)), channels))
-        return LabeledTable.answer(
-            found, ("sequence", "channel", "quantile"), (range(len(found)), channels, shares)
-        )
+    def _numbers_ahead(self, sequences: Sequences, steps: int, quantiles: Sequence[float] | None) -> Floats:
+        state = self.model_.states_ahead(sequences, steps)
+        return self.model_.numbers_ahead(_distributions(state, "their next state is taken as uniform"), quantiles)
 
     def bic(
         self, X: ArrayLike | Any, lengths: ArrayLike | None = None, sample_weight: ArrayLike | None = None
