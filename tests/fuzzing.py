@@ -63,6 +63,8 @@ BETWEEN_ROOMS = {
         "LatentGraph.derived",
         "LatentNetwork.reveal",
         "LatentNetwork.with_columns",
+        "LatentNetwork.changed",
+        "LatentNetwork.evidence",
         "LabeledTable.answer",
         "LatentNetwork.clique_marginals",
     ),

@@ -59,6 +59,7 @@ class Pool:
             made[name].append(kind(self.graphs[0], **settings))
         classes = et.LatentClassModel(2, init="random", n_init=1, max_iter=3, random_state=0)
         made["LatentClassModel"] = [clone(classes).fit(n.sample(30, seed=1)) for n in self.networks[:4]]
+        made["LatentClassModel"].append(clone(classes).fit(np.random.default_rng(0).normal(size=(30, 3))))
         made["LatentClassModel"].append(classes)
         rows = self.networks[0].sample(30, seed=1)
         made["JunctionTreeClassifier"] = [
@@ -69,6 +70,9 @@ class Pool:
             et.EMHMM(2, init="random", n_init=1, max_iter=3, random_state=0).fit(words),
             et.EMHMM(3, 2, init="random", n_init=1, max_iter=3, random_state=0).fit([list(word) for word in words]),
             et.EMHMM((2, 3), init="random", n_init=1, max_iter=3, random_state=0).fit(words),
+            et.EMHMM(2, emissions="gaussian", init="random", n_init=1, max_iter=3, random_state=0).fit(
+                np.random.default_rng(0).normal(size=(30, 2)), lengths=[20, 10]
+            ),
             et.EMHMM(2),
         ]
         made["SpectralHMM"] = [
@@ -283,7 +287,13 @@ def array(draw: Draw) -> Any:
 LABELS: dict[str, Kind] = {
     "categories": of(None, None, None, {"x0": [0, 1, 2]}, {"x0": ["a", "b"]}),
     "handle_unknown": of("error", "missing"),
-    "numeric": of("error", "quantiles"),
+    "numeric": of("error", "quantiles", "emissions"),
+}
+
+EMISSIONS: dict[str, Kind] = {
+    "emissions": of(
+        "auto", "gaussian", "student", {"x0": "gaussian"}, {("x0", "x1"): "full"}, {"x9": "gamma"}, "normal"
+    )
 }
 
 SHARED: dict[str, Kind] = LABELS | {
@@ -307,6 +317,7 @@ PARAMETERS: dict[str, dict[str, Kind]] = {
         "floor": of("auto", 0, 1, 0.5),
     },
     "EMJunctionTree": SHARED
+    | EMISSIONS
     | {
         "n_init": of(1, 2),
         "tol": of(None, 1e-3),
@@ -319,6 +330,7 @@ PARAMETERS: dict[str, dict[str, Kind]] = {
         "pseudo_counts": of(0, 0.1, 1e-300, 1e9),
     },
     "LatentClassModel": {name: one for name, one in SHARED.items() if name != "structure"}
+    | EMISSIONS
     | {
         "n_classes": of(1, 2, 3, 10**9),
         "n_init": of(1, 2),
@@ -337,6 +349,7 @@ PARAMETERS: dict[str, dict[str, Kind]] = {
         "pseudo_counts": of(0, 0.1, 1e9),
     },
     "EMHMM": LABELS
+    | EMISSIONS
     | {
         "hidden_states": of(1, 2, 3, 10**6, (2, 2), [2, 3], (2, 1), ()),
         "order": of(1, 2, 40),
@@ -404,7 +417,15 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
     "log_prob": {"X": data},
     "predict": {"X": data, "target": lambda draw: draw.choice(None, *draw.graph.names)},
     "predict_proba": {"X": data, "target": lambda draw: draw.choice(None, *draw.graph.names)},
-    "impute": {"X": data, "method": of("mode", "sample"), "random_state": seed},
+    "predict_quantiles": {
+        "X": data,
+        "target": lambda draw: draw.choice(*draw.graph.names),
+        "quantiles": of([0.1, 0.9], (0.5,), [0, 2], [], "0.5"),
+    },
+    "LatentGraph.with_states": {
+        "states": lambda draw: {draw.choice(*draw.graph.names, "x9"): draw.choice(1, 3, 0)}
+    },
+    "impute": {"X": data, "method": of("mode", "median", "sample"), "random_state": seed},
     "sample": {
         "n": of(1, 5, 20, 10**12),
         "random_state": seed,
@@ -441,10 +462,11 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
             "score": {"y": of(None)},
             "predict_proba": {"target": of("state", "x0")},
             "predict_next_proba": {"target": of(None, "x0", "x9"), "steps": of(1, 3, 0)},
+            "predict_next": {"steps": of(1, 3, 0), "quantiles": of(None, [0.1, 0.9], [0, 2], "0.5")},
             "filter": {},
             "predict": {},
             "decode": {},
-            "impute": {"method": of("mode", "sample"), "random_state": seed},
+            "impute": {"method": of("mode", "median", "sample"), "random_state": seed},
             "bic": {"sample_weight": weights},
             "aic": {"sample_weight": weights},
         }.items()
@@ -464,7 +486,7 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
             "filter": {"target": of(None, "x0", "x9", "state"), "quantiles": of(None, None, [0.5], [])},
             "predict_proba": {"target": of("state", "x0")},
             "decode": {},
-            "impute": {"method": of("mode", "sample"), "random_state": seed},
+            "impute": {"method": of("mode", "median", "sample"), "random_state": seed},
         }.items()
     },
     "SpectralHMM.sample": {"n": of(0, 1, 5, 10**12), "length": of(1, 4, 10**12), "random_state": seed},

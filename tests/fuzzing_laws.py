@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pytest
 
 import eigentree as et
 
@@ -90,6 +91,10 @@ def _adds_up(tables: Any) -> None:
 @LAWS.of("joint", "conditional")
 def _is_a_distribution(question: Question, answer: Any) -> None:
     names = question.arguments["names"]
+    if hasattr(answer, "pdf"):
+        # The density of a number.
+        assert answer.cdf(answer.quantile([0.1, 0.9])) == pytest.approx([0.1, 0.9], abs=1e-6)
+        return
     if isinstance(names, list | tuple):
         assert answer.ndim == len(names)
     _adds_up(answer.ravel())
@@ -140,10 +145,13 @@ def _draws_what_is_given(question: Question, answer: Any) -> None:
     answer = np.asarray(answer, np.float64)
     graph = getattr(question.owner, "graph_", None) or question.owner.graph
     assert answer.shape == (question.arguments["n"], len(graph.observed))
-    assert (answer >= 0).all()
-    assert (answer < [graph.states[name] for name in graph.observed]).all()
+    columns = question.owner.columns if isinstance(question.owner, et.LatentNetwork) else question.owner.columns_
+    numbers = columns.numbers
+    coded = [graph.column(name) for name in graph.observed if name not in numbers]
+    assert (answer[:, coded] >= 0).all()
+    assert (answer[:, coded] < [graph.states[graph.observed[column]] for column in coded]).all()
     for name, state in (question.arguments["given"] or {}).items():
-        assert state == -1 or (answer[:, graph.column(name)] == state).all()
+        assert (state == -1 and name not in numbers) or (answer[:, graph.column(name)] == state).all()
 
 
 @LAWS.of("EMHMM.filter", "EMHMM.predict_proba", "SpectralHMM.filter")
@@ -274,7 +282,9 @@ def _is_a_tree_over_the_columns(question: Question, answer: Any) -> None:
 @LAWS.of("dependencies()")
 def _nobody_tells_more_than_there_is_to_know(question: Question, answer: Any) -> None:
     given = question.arguments["model"]
-    states = (given if isinstance(given, et.LatentNetwork) else given.network_).graph.states
+    network = given if isinstance(given, et.LatentNetwork) else given.network_
+    # What a number can show is not limited.
+    states = {**network.graph.states, **dict.fromkeys(network.columns.numbers, np.inf)}
     for one, other, nats in (*answer.columns, *answer.edges, *answer.hidden):
         assert 0 <= nats <= np.log(min(states[one], states[other])) + 1e-9
 

@@ -82,7 +82,7 @@ def test_seeds_repeat_and_generators_go_on() -> None:
         (lambda: et.EMJunctionTree(et.zoo.Mixture(2)).fit(ROWS).impute(ROWS, "modes"), "method .* mean 'mode'"),
         (lambda: et.learn_structure(ROWS, "chowliu"), "method is 'chow-liu' or .*, not .* mean 'chow-liu'"),
         (lambda: et.zoo.HiddenChowLiu(method="chowliu"), "method is 'chow-liu' or .*, not .* mean 'chow-liu'"),
-        (lambda: et.EMHMM(2, init="kmeans").fit([[0, 1]]), "init is 'multistart', .* or 'random', not 'kmeans'$"),
+        (lambda: et.EMHMM(2, init="kmeans").fit([[0, 1]]), "init is 'multistart', .* or 'clusters', not 'kmeans'$"),
     ],
 )
 def test_a_wrong_choice_is_one_kind_of_error(wrong: Callable[[], object], message: str) -> None:

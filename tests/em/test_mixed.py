@@ -79,7 +79,7 @@ def test_em_of_normal_mixtures_is_that_of_scikit_learn(kind: str) -> None:
         tol=0.0,
         pseudo_counts=0.0,
         stopping="paper",
-        emissions={names: groups[names]} if kind != "diag" else {name: ML for name in names},
+        emissions={names: groups[names]} if kind != "diag" else dict.fromkeys(names, ML),
     ).fit(X)
     values = []
     for _ in range(21):

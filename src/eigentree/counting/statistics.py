@@ -15,7 +15,7 @@ from eigentree.counting.counts import Counts, count_rows
 from eigentree.counting.holdout_sample import EVERY_HASH, SAMPLE_ROWS, RowSample
 from eigentree.counting.structure_and_schema import resolved
 from eigentree.data.streams.encoded_stream import Encoded, any_rows
-from eigentree.data.tables.columns import columns_content, columns_of
+from eigentree.data.tables.columns import Columns, columns_content, columns_of
 from eigentree.data.tables.state_rules import ReadOptions
 from eigentree.data.tables.weights import MOST_WEIGHT, warn_of_few
 from eigentree.errors import DataError, FileError, quoted
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from eigentree.arrays import Codes
-    from eigentree.data.tables.columns import Columns
     from eigentree.data.tables.rows import Rows
     from eigentree.data.tables.state_rules import Categories, NumericRule, UnknownRule
     from eigentree.graphs.graph import LatentGraph
@@ -121,6 +120,8 @@ class Statistics(StoredCounts):
             )
         counts = Counts(plan.graph, plan.groups())
         if columns is not None:
+            if not isinstance(columns, Columns):
+                raise DataError(f"columns are those of a model, its columns_, not {quoted(columns)}")
             columns.require_states()
             counts = Counts.laid_out(columns, counts.layout)
         return cls(counts, RowSample.empty(len(plan.graph.observed)))

@@ -11,7 +11,8 @@ from scipy.special import ndtr
 
 from eigentree.data.tables.numbers import Numbers
 from eigentree.emissions.base import StackedEmission
-from eigentree.emissions.full import FullGaussian, TiedGaussian
+from eigentree.emissions.full import FullGaussian
+from eigentree.emissions.normal_scores import NormalScores
 from eigentree.inference.mixed.density import ConditionalDensity
 from eigentree.inference.mixed.mixed_network import MixedNetwork
 from eigentree.inference.networks.network import LatentNetwork
@@ -117,25 +118,29 @@ class NumberGroup:
         """
         fine = self.bins(self.quantiles[1::2]) * self.shares[:, None]
         for one, name in enumerate(self.names[:-1]):
-            cells = np.full((BINS * FINE, len(self.names)), np.nan)
-            cells[:, one] = self.quantiles[::2, one]
-            below = self._below_given(cells)
+            below = self._below_given(one, self.quantiles[::2, one])
             for other in range(one + 1, len(self.names)):
                 given = _between(below(other))
                 parts = np.einsum("fs,bfs->fb", fine[:, :, one], given)
                 yield name, self.names[other], parts.reshape(BINS, FINE, BINS).sum(axis=1)
 
-    def _below_given(self, cells: Floats) -> Callable[[int], Floats]:
-        """Return what gives P(number <= each of its edges | state, known cells), shape (edges, rows, states)."""
-        if _is_normal(self.emission):
-            # Normal given the others, whose moments depend on no edge.
-            means, variances = self.emission.moments(cells)
-            scale = np.sqrt(np.where(variances > 0, variances, 1.0))
-            return lambda place: ndtr((self.edges[:, place, None, None] - means[:, :, place]) / scale[:, :, place])
+    def _below_given(self, one: int, numbers: Floats) -> Callable[[int], Floats]:
+        """Return what gives P(another <= each of its edges | state, some numbers of the one).
+
+        It takes the place of the other, and returns the shape (edges, numbers, states).
+        """
+        parts = self.emission.parts if isinstance(self.emission, StackedEmission) else (self.emission,)
+        normal = [part for part in parts if isinstance(part, FullGaussian)]
+        cells = np.full((len(numbers), len(self.names)), np.nan)
+        cells[:, one] = numbers
 
         def below(place: int) -> Floats:
+            edges = self.edges[:, place]
+            if len(normal) == len(parts):
+                every = [_normal_below(part, one, numbers, place, edges) for part in normal]
+                return np.concatenate(every, axis=2)
             cdf = self.emission.cdf_of(cells, place)
-            return np.stack([cdf(np.full(len(cells), edge)) for edge in self.edges[:, place]])
+            return np.stack([cdf(np.full(len(cells), edge)) for edge in edges])
 
         return below
 
@@ -298,10 +303,14 @@ def normal_parts(emission: Emission) -> tuple[Floats, Floats] | None:
     return (emission.mean, emission.covariance) if isinstance(emission, FullGaussian) else None
 
 
-def _is_normal(emission: Emission) -> bool:
-    """Return whether numbers are normal in each state given others of their group."""
-    parts = emission.parts if isinstance(emission, StackedEmission) else (emission,)
-    return all(type(part) in (FullGaussian, TiedGaussian) for part in parts)
+def _normal_below(part: FullGaussian, one: int, numbers: Floats, other: int, edges: Floats) -> Floats:
+    """Return P(other <= each edge | state, numbers of the one), shape (edges, numbers, states), by regression."""
+    if isinstance(part, NormalScores):
+        numbers, edges = part.marginals[one].scores(numbers), part.marginals[other].scores(edges)
+    slope = part.covariance[:, one, other] / part.covariance[:, one, one]
+    mean = part.mean[:, other] + slope * (numbers[:, None] - part.mean[:, one])
+    variance = part.covariance[:, other, other] - slope * part.covariance[:, one, other]
+    return np.asarray(ndtr((edges[:, None, None] - mean) / np.sqrt(variance)))
 
 
 def _between(below: Floats) -> Floats:

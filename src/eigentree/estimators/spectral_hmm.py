@@ -277,7 +277,8 @@ class SpectralHMM(SequenceMixin):
             whole_number("max_rank", self.max_rank)
         auto_or_number("shrinkage", self.shrinkage, math.inf)
         auto_or_number("floor", self.floor, 1.0)
-        if self.hats != "auto" and self.hats not in HATS:
+        known = isinstance(self.hats, str | int) and self.hats in ("auto", *HATS)
+        if not known:
             raise ParameterError(f"hats is 'auto' or one of {', '.join(map(str, HATS))}, not {quoted(self.hats)}")
         self._check_emissions()
         one_of("scaling", self.scaling, ("auto", "variance", None))

@@ -178,9 +178,10 @@ class LatentGraph(Derived):
         >>> LatentGraph({"h": 2, "x": 4}, [("h", "x")], ["h"]).with_states({"x": 1}).states["x"]
         1
         """
-        for name in states:
+        given = a_mapping("states", states, "{'x': 1}")
+        for name in given:
             self.require(name)
-        changed = {**self.states, **states}
+        changed = {**self.states, **given}
         if changed == dict(self.states):
             return self
         return LatentGraph(changed, self.edges, self.hidden, self.directed)

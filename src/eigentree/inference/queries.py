@@ -71,7 +71,7 @@ class Queries(ABC):
         mean given the other cells of the row.
         """
         name = self._target(target)
-        if name in self._columns.numbers:
+        if isinstance(name, str) and name in self._columns.numbers:
             return self._predicted_number(X, name)
         proba: Any = self.predict_proba(X, name)
         if is_dask_frame(X):
@@ -100,7 +100,7 @@ class Queries(ABC):
         self, X: ArrayLike | Any, target: str, quantiles: Sequence[float] | None = None
     ) -> Floats:
         model: Any = self._model
-        if target not in self._columns.numbers:
+        if not isinstance(target, str) or target not in self._columns.numbers:
             raise DataError(f"{quoted(target)} is no column of numbers; predict_proba has its probabilities")
         if is_dask_frame(X):
             lazy: Floats = numbers_predicted_lazily(self, X, target, quantiles)
