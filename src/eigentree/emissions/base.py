@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from eigentree.arrays import Floats, Integers
 
@@ -179,16 +179,28 @@ class Emission(ABC):
 
 @dataclass(frozen=True, eq=False)
 class StackedEmission(Emission):
-    """Emissions of the same columns under parts of the parent's states: those of several fits that are averaged."""
+    """Emissions of the same columns under parts of the parent's states: those of several fits that are averaged.
+
+    Parameters
+    ----------
+    parts : tuple of Emission
+    order : tuple of int
+        State i is state ``order[i]`` of all parts in turn.
+    """
 
     family: ClassVar[str] = "stacked"
 
     parts: tuple[Emission, ...]
+    order: tuple[int, ...]
 
     @classmethod
     def started(cls, cells: Floats, weights: Floats, states: int, **settings: Any) -> Self:
         """Raise `TypeError`: emissions are stacked once they are learned."""
         raise TypeError("emissions are stacked once they are learned")
+
+    def joined(self, arrays: Iterable[Floats], axis: int = 0) -> Floats:
+        """Return arrays of the parts, whose states stand along an axis, as one of all states in their order."""
+        return np.concatenate(list(arrays), axis=axis).take(self.order, axis=axis)
 
     @property
     def width(self) -> int:
@@ -198,7 +210,7 @@ class StackedEmission(Emission):
     @property
     def states(self) -> int:
         """Number of states of the parent."""
-        return sum(part.states for part in self.parts)
+        return len(self.order)
 
     @property
     def n_parameters(self) -> int:
@@ -211,7 +223,7 @@ class StackedEmission(Emission):
 
     def lines(self, features: Any) -> Floats:
         """Return the log density of each row in each state."""
-        return np.concatenate([part.lines(own) for part, own in zip(self.parts, features, strict=True)], axis=1)
+        return self.joined((part.lines(own) for part, own in zip(self.parts, features, strict=True)), axis=1)
 
     def statistics(self, features: Any, counts: Floats) -> Floats:
         """Raise `TypeError`: each part has its own."""
@@ -224,40 +236,34 @@ class StackedEmission(Emission):
     def moments(self, cells: Floats) -> tuple[Floats, Floats]:
         """Return mean and variance of each cell in each state given the row's known cells."""
         means, variances = zip(*(part.moments(cells) for part in self.parts), strict=True)
-        return np.concatenate(means, axis=1), np.concatenate(variances, axis=1)
+        return self.joined(means, axis=1), self.joined(variances, axis=1)
 
     def cdf(self, values: Floats, cells: Floats) -> Floats:
         """Return P(missing cell <= value | state, the row's known cells)."""
-        return np.concatenate([part.cdf(values, cells) for part in self.parts], axis=1)
+        return self.joined((part.cdf(values, cells) for part in self.parts), axis=1)
 
     def sampled(self, cells: Floats, states: Integers, random: np.random.Generator) -> Floats:
         """Return the cells with missing ones sampled together, given the state of each row."""
-        made, first = np.array(cells), 0
+        made, first, state = np.array(cells), 0, np.take(self.order, states)
         for part in self.parts:
-            own = np.flatnonzero((states >= first) & (states < first + part.states))
+            own = np.flatnonzero((state >= first) & (state < first + part.states))
             if len(own):
-                made[own] = part.sampled(cells[own], states[own] - first, random)
+                made[own] = part.sampled(cells[own], state[own] - first, random)
             first += part.states
         return made
 
     def cdf_of(self, cells: Floats, column: int) -> Callable[[Floats], Floats]:
         """Return the function of a number for each row that is P(its cell <= number | state, its known cells)."""
         parts = [part.cdf_of(cells, column) for part in self.parts]
-        return lambda numbers: np.concatenate([cdf(numbers) for cdf in parts], axis=1)
+        return lambda numbers: self.joined((cdf(numbers) for cdf in parts), axis=1)
 
     def permuted(self, order: Integers) -> Emission:
         """Return the emission whose state i is state ``order[i]`` of this one."""
-        bounds = np.cumsum([0, *(part.states for part in self.parts)])
-        singles = []
-        for state in np.asarray(order).tolist():
-            place = int(np.searchsorted(bounds, state, side="right")) - 1
-            singles.append(self.parts[place].permuted(np.array([state - bounds[place]])))
-        return stacked(singles)
+        return replace(self, order=tuple(np.take(self.order, order).tolist()))
 
 
 def stacked(parts: Sequence[Emission]) -> Emission:
     """Return emissions of the same columns as one, whose states are theirs in turn."""
     if len(parts) == 1:
         return parts[0]
-    flat = [each for part in parts for each in (part.parts if isinstance(part, StackedEmission) else (part,))]
-    return StackedEmission(tuple(flat))
+    return StackedEmission(tuple(parts), tuple(range(sum(part.states for part in parts))))

@@ -138,7 +138,8 @@ class NumberGroup:
             edges = self.edges[:, place]
             if len(normal) == len(parts):
                 every = [_normal_below(part, one, numbers, place, edges) for part in normal]
-                return np.concatenate(every, axis=2)
+                whole = self.emission
+                return whole.joined(every, axis=2) if isinstance(whole, StackedEmission) else every[0]
             cdf = self.emission.cdf_of(cells, place)
             return np.stack([cdf(np.full(len(cells), edge)) for edge in edges])
 
@@ -299,7 +300,7 @@ def normal_parts(emission: Emission) -> tuple[Floats, Floats] | None:
         if len(known) < len(found):
             return None
         means, every = zip(*known, strict=True)
-        return np.concatenate(means), np.concatenate(every)
+        return emission.joined(means), emission.joined(every)
     return (emission.mean, emission.covariance) if isinstance(emission, FullGaussian) else None
 
 
