@@ -29,7 +29,11 @@ PARAMETER: Mapping[str, bool] = MappingProxyType({"parameter": True})
 """Metadata of the field of an array that EM learns; its first axis is the state of the parent."""
 
 
-@dataclass(frozen=True, eq=False)
+MOST_SHOWN = 12
+"""Most entries of a parameter that are printed: those of one column and as many states stand in a line."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Emission(ABC):
     """The distribution of the cells of some columns in each state of their parent; immutable.
 
@@ -176,8 +180,17 @@ class Emission(ABC):
         # What was worked out on the way is worked out again.
         return {own.name: getattr(self, own.name) for own in fields(self)}
 
+    def __repr__(self) -> str:
+        shown = [
+            f"{name}={np.array2string(array, precision=4, separator=', ')}"
+            if array.ndim == 1 and array.size <= MOST_SHOWN
+            else f"{name} of shape {array.shape}"
+            for name, array in self.parameters.items()
+        ]
+        return f"{type(self).__name__}({', '.join(shown)})"
 
-@dataclass(frozen=True, eq=False)
+
+@dataclass(frozen=True, eq=False, repr=False)
 class StackedEmission(Emission):
     """Emissions of the same columns under parts of the parent's states: those of several fits that are averaged.
 
@@ -256,6 +269,9 @@ class StackedEmission(Emission):
         """Return the function of a number for each row that is P(its cell <= number | state, its known cells)."""
         parts = [part.cdf_of(cells, column) for part in self.parts]
         return lambda numbers: self.joined((cdf(numbers) for cdf in parts), axis=1)
+
+    def __repr__(self) -> str:
+        return f"StackedEmission({len(self.parts)} times {type(self.parts[0]).__name__}, {self.states} states)"
 
     def permuted(self, order: Integers) -> Emission:
         """Return the emission whose state i is state ``order[i]`` of this one."""

@@ -82,7 +82,7 @@ def best_step(heights: Floats, least: float, most: float) -> tuple[float, float]
     return (best, gain) if gain > 0 else (0.0, 0.0)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ColumnCells:
     """The different values of a column, with what a family works out of them once.
 
@@ -109,7 +109,7 @@ class ColumnCells:
         return np.stack(summed, axis=1)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ColumnEmission(Emission):
     """The distribution of one column in each state, which is evaluated once for each different value."""
 

@@ -29,7 +29,7 @@ START_STEPS = 3
 PRIOR_SHAPES = ("diagonal", "pooled")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class PatternedRows:
     """Rows in groups that know the same columns.
 
@@ -60,7 +60,7 @@ class PatternedRows:
         return cls(made, list(zip(rows, masks, strict=True)))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class FullGaussian(Emission):
     """A normal distribution of a group of columns, with its own covariance, in each state.
 
@@ -268,7 +268,7 @@ class FullGaussian(Emission):
         return made
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class TiedGaussian(FullGaussian):
     """A normal distribution of a group of columns in each state, all of one covariance.
 

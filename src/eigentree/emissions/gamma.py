@@ -23,7 +23,7 @@ NEWTON_STEPS = 8
 """From Minka's start, whose error is below 2 %, four reach rounding."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Gamma(ColumnEmission):
     """A gamma distribution of a column of positive numbers in each state.
 

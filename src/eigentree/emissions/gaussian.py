@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["Diagonal", "Gaussian"]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Gaussian(Emission):
     """A normal distribution of one column in each state.
 
@@ -104,7 +104,7 @@ class Gaussian(Emission):
         return np.where(np.isnan(cells), drawn[:, None], cells)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Diagonal(Emission):
     """Normal distributions of a group of columns that are independent in each state.
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["LogNormal"]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class LogNormal(Gaussian):
     """A column of positive numbers whose logarithm is normal in each state.
 

@@ -48,7 +48,7 @@ FAR = np.geomspace(1e-13, 0.4, 120)
 """Probabilities of the tail at which the inverse of normal scores is tabled beyond the grid."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Marginal:
     """The smooth density of a column: linear between points of a grid, and a wide Student t tail of little weight.
 

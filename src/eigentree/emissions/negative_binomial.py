@@ -21,7 +21,7 @@ SMALLEST_SIZE, LARGEST_SIZE = 1e-3, 1e5
 the mean; beyond them the likelihood is flat."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class NegativeBinomial(ColumnEmission):
     """A negative binomial distribution of a column of counts in each state: variance = mean + mean^2 / size.
 

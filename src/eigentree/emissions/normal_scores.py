@@ -25,14 +25,14 @@ ROWS = 1024
 """Rows whose integrals are taken at once."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ScoredRows(PatternedRows):
     """Rows of normal scores, with the logarithm of their slopes, added over the known cells."""
 
     log_slope: Floats
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class NormalScores(FullGaussian):
     """A group of columns whose normal scores, by each column's smooth marginal, are jointly normal in each state.
 

@@ -25,7 +25,7 @@ FARTHEST = 30.0
 """Logits beyond it are probabilities below 1e-13: further away, maximum likelihood is flat."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Ordinal(ColumnEmission):
     """Ordered categories 0, 1, … by a cumulative logit: P(cell <= s | state) = expit(thresholds[s] - location).
 

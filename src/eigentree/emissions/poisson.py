@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["Poisson"]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Poisson(ColumnEmission):
     """A Poisson distribution of a column of counts in each state.
 

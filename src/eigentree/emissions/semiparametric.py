@@ -26,7 +26,7 @@ SCORES = np.linspace(-8.0, 8.0, 8001)
 """Normal scores at which integrals over the marginal density are taken, by the trapezoidal rule."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class HatBasis:
     """Of values: the log of the marginal density, the hat below the cdf, and the part of the way to the next."""
 
@@ -35,7 +35,7 @@ class HatBasis:
     part: Floats
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class SemiParametric(ColumnEmission):
     """A density f(x) sum_m weights[state, m] B_m(F(x)): a column's smooth density f, its cdf F, hat functions B.
 

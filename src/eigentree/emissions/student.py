@@ -24,7 +24,7 @@ START_DF = 10.0
 """Between normal and heavy tails: E-steps move it either way."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class StudentT(ColumnEmission):
     """Student's t distribution of one column in each state.
 

@@ -196,7 +196,7 @@ class LatentNetwork(HiddenQueries):
         return free
 
     def __repr__(self) -> str:
-        return f"<LatentNetwork over {self._graph!r}>"
+        return f"<{type(self).__name__} over {self._graph!r}>"
 
     @our_arithmetic
     def relabelled(self, orders: Mapping[str, ArrayLike]) -> LatentNetwork:
