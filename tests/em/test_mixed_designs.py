@@ -1,0 +1,209 @@
+"""What designs of mixed tables are compared by, and what follows from them: laws, and cases worked out by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose
+from scipy.stats import norm
+
+import eigentree as et
+from eigentree.counting.coarse_pairs import coarse_pairs
+from eigentree.em.mixed.emission_choice import families_of_columns
+from eigentree.em.mixed.mixed_init import standardised
+from eigentree.em.mixed.mixed_objective import Responsibilities
+from eigentree.em.mixed.mixed_rows import MixedRows
+from eigentree.em.mixed.mixed_search import Design, MixedMember, averaged_network, correlated
+from eigentree.em.mixed.number_columns import NumberColumns
+from eigentree.em.sizes import SizeTrial
+from eigentree.emissions.families import make
+from eigentree.errors import FileError
+from eigentree.inference.mixed.mixed_network import MixedNetwork
+
+RANDOM = np.random.default_rng(0)
+TABLE = pd.DataFrame(
+    {
+        "a": RANDOM.normal(size=400),
+        "b": RANDOM.normal(2.0, 3.0, size=400),
+        "n": RANDOM.poisson(9.0, size=400),
+        "kind": RANDOM.choice(["x", "y", "z"], 400),
+    }
+)
+CLASSES = et.LatentGraph({"h": 2, "a": 1, "b": 1, "kind": 3}, [("h", "a"), ("h", "b"), ("h", "kind")], hidden=["h"])
+TREE = et.LatentGraph(
+    {"g": 2, "h": 3, "a": 1, "b": 1, "kind": 3}, [("g", "h"), ("h", "a"), ("g", "b"), ("h", "kind")], ["g", "h"]
+)
+
+
+def network_of(graph: et.LatentGraph, seed: int) -> MixedNetwork:
+    """A network whose states show different normal distributions."""
+    random = np.random.default_rng(seed)
+    tables = et.LatentNetwork.random(graph, random_state=seed).tables
+    emissions = {}
+    for name in "ab":
+        (parent,) = graph.parents(name)
+        cells, states = TABLE[[name]].to_numpy(), graph.states[parent]
+        shares = random.dirichlet(np.full(states, 0.1), len(cells))
+        emissions[name] = make("gaussian", cells, np.ones(len(cells)), states).fitted(cells, shares)
+    return MixedNetwork(graph, {name: tables[name] for name in graph.names if name not in "ab"}, emissions)
+
+
+ROWS = np.array([[0.3, 1.0, 2.0], [np.nan, -4.0, 0.0], [1.5, np.nan, np.nan]])
+
+
+@pytest.mark.parametrize("graph", [CLASSES, TREE], ids=["classes", "tree"])
+def test_an_average_has_the_mean_density(graph: et.LatentGraph) -> None:
+    networks = [network_of(graph, seed) for seed in range(3)]
+    densities = [np.exp(network.log_prob(ROWS)) for network in networks]
+    assert_allclose(np.exp(averaged_network(networks).log_prob(ROWS)), np.mean(densities, axis=0), rtol=1e-9)
+
+
+@pytest.mark.parametrize("graph", [CLASSES, TREE], ids=["classes", "tree"])
+def test_the_order_of_states_changes_no_density(graph: et.LatentGraph) -> None:
+    network = network_of(graph, 4)
+    moved = network.relabelled({"h": np.arange(graph.states["h"])[::-1]})
+    assert_allclose(moved.log_prob(ROWS), network.log_prob(ROWS), rtol=1e-12)
+    assert_allclose(moved.predict_proba(ROWS, "h"), network.predict_proba(ROWS, "h")[:, ::-1], rtol=1e-9)
+
+
+def test_free_parameters_are_those_of_tables_and_emissions() -> None:
+    assert network_of(CLASSES, 0).n_parameters == 1 + 2 * 2 + 2 * (2 + 2)
+    assert network_of(TREE, 0).n_parameters == 1 + 2 * 2 + 3 * 2 + 3 * 2 + 2 * 2
+
+
+def test_a_number_is_predicted_from_the_other_cells() -> None:
+    network = network_of(CLASSES, 5)
+    changed = np.column_stack([ROWS[:, 0] + 7.0, ROWS[:, 1:]])
+    for target in (ROWS, changed):
+        assert_allclose(network.predict(target, "a"), network.predict(ROWS * [np.nan, 1, 1], "a"), rtol=1e-12)
+
+
+def test_a_density_has_the_moments_of_its_samples() -> None:
+    density = network_of(CLASSES, 6).conditional(["b"], {"kind": 1})
+    drawn = density.sample(100_000, random_state=0)
+    assert_allclose(density.std, drawn.std(), rtol=0.02)
+    assert_allclose(density.mean, drawn.mean(), atol=4 * density.std / np.sqrt(len(drawn)))
+
+
+def member(scores: list[float], parameters: int, states: int) -> MixedMember:
+    design = Design(False, (("a", "b"),), "full", 1.0, states)
+    trial = SizeTrial(design.size, "mixture", 1, parameters, 0.0, float(np.mean(scores)), 0.0, str(design))
+    return MixedMember(design, trial, (), (), np.array(scores))
+
+
+def test_a_larger_design_needs_a_gain_beyond_a_standard_error() -> None:
+    small = member([0.0, 0.0, 0.0, 0.0], 5, 1)
+    # The mean gain is 0.5; its standard errors are 0.76 and 0.29.
+    chance, sure = member([-1.0, 2.0, -0.5, 1.5], 9, 2), member([0.0, 1.0, 0.0, 1.0], 9, 2)
+    weights = np.ones(4)
+    assert not chance.beats(small, weights)
+    assert sure.beats(small, weights)
+    # Five times the rows, less than half the standard error.
+    assert chance.beats(small, 5.0 * weights)
+    assert not small.beats(chance, weights)
+
+
+def test_the_held_out_score_is_that_of_the_average() -> None:
+    random = np.random.default_rng(0)
+    a = random.uniform(-3.0, 3.0, 900)
+    b = np.sin(2.0 * a) + 0.2 * random.normal(size=900)
+    table = pd.DataFrame({"a": a, "b": b, "kind": np.where(random.random(900) < 1 / (1 + np.exp(-a)), "x", "y")})
+    model = et.EMJunctionTree("auto", random_state=0).fit(table[:600], validation=table[600:])
+    assert len(model.search_.shares) > 1
+    assert_allclose(model.search_.validation, model.score(table[600:]), rtol=1e-10)
+    assert model.search_.validation >= max(trial.validation for trial in model.search_.trials) - 1e-12
+
+
+def test_groups_have_a_medium_correlation_of_ranks_in_all_pairs() -> None:
+    random = np.random.default_rng(1)
+    a, c, e = random.normal(size=(3, 2_000))
+    # b has a correlation of 0.7 with a and with c, which have none; d falls as e rises, on a bent scale.
+    values = np.stack([a, a + c, c, -np.exp(3 * e), e + 0.5 * random.normal(size=2_000)], axis=1)
+    values[::7, 4] = np.nan
+    rows = MixedRows.of(np.zeros((2_000, 5), np.uint8), values, np.ones(2_000))
+    found = set(correlated(rows, list("abcde"), list("abcde")))
+    assert ("d", "e") in found
+    assert found - {("d", "e")} in ({("a", "b"), ("c",)}, {("a",), ("b", "c")})
+
+
+def test_columns_without_a_given_family_have_that_of_their_kind() -> None:
+    columns = et.LatentClassModel(1).fit(TABLE).columns_
+    kinds = {("a",): "gaussian", ("b",): "gaussian", ("n",): "negative_binomial"}
+    assert families_of_columns("auto", columns) == kinds
+    assert families_of_columns({("a", "b"): "full", "kind": "categorical"}, columns) == {
+        ("a", "b"): "full",
+        ("n",): "negative_binomial",
+    }
+    assert families_of_columns("student", columns) == dict.fromkeys(kinds, "student")
+
+
+def test_bins_of_numbers_hold_equal_weights() -> None:
+    values, weights = RANDOM.normal(size=(300, 1)), RANDOM.integers(1, 9, 300).astype(float)
+    weights[values[:, 0] > 0.5] *= 6.0
+    values[::9] = np.nan
+    codes = np.stack([np.where(np.isnan(values[:, 0]), 1, 0), RANDOM.integers(3, size=300)], axis=1)
+    given = (("a", "kind"), (1, 3), codes)
+    found = coarse_pairs(*given, ["a"], values, weights)
+    times = weights.astype(int)
+    copied = coarse_pairs(*given[:2], codes.repeat(times, axis=0), ["a"], values.repeat(times, axis=0), None)
+    bent = coarse_pairs(*given, ["a"], np.exp(values), weights)
+    for other in (copied, bent):
+        assert found.columns.states == other.columns.states
+        assert_allclose(found.table("a", "kind"), other.table("a", "kind"), rtol=1e-9)
+
+
+def test_the_first_of_impossible_rows_is_named() -> None:
+    parts = [Responsibilities(np.ones(1), {}, -1.0, place) for place in (-1, 12, -1, 40)]
+    assert Responsibilities.total(parts).impossible == 12
+    assert Responsibilities.total(parts[:1]).impossible == -1
+
+
+def test_units_do_not_decide_which_rows_are_alike() -> None:
+    values, weights = RANDOM.normal(size=(50, 3)), RANDOM.gamma(2.0, size=50)
+    values[::5, 1] = np.nan
+    found = standardised(values, weights)
+    assert_allclose(standardised(values * [1e3, 2.0, 1e-4] + [5.0, 0.0, 1.0], weights), found, atol=1e-9)
+    assert_allclose(weights @ found**2 / np.where(np.isnan(values), 0.0, weights[:, None]).sum(axis=0), 1.0)
+
+
+def test_levels_are_read_as_numbers_and_missing_ones_as_missing() -> None:
+    grades = TABLE.assign(grade=pd.Categorical(np.arange(400) % 3, ordered=True))
+    grades.loc[::10, "grade"] = None
+    columns = et.LatentClassModel(1, emissions={"grade": "ordinal"}).fit(grades).columns_
+    rows = NumberColumns.of(columns, {("grade",): "ordinal"}).read(grades, None)
+    expected = grades["grade"].astype(float).to_numpy()
+    np.testing.assert_array_equal(rows.values[:, -1], expected)
+    np.testing.assert_array_equal(rows.codes[:, columns.position("grade")], np.isnan(expected))
+
+
+class _Arrays:
+    """Arrays of a file, kept in memory."""
+
+    def __init__(self) -> None:
+        self.held: dict[str, np.ndarray] = {}
+
+    def array(self, name: str, array: np.ndarray) -> None:
+        self.held[name] = array
+
+    def floats(self, name: str, *shape: int) -> np.ndarray:
+        return self.held[name].reshape(shape)
+
+
+def test_a_stored_emission_is_a_distribution() -> None:
+    from eigentree.emissions.stored import emission_content, read_emission
+
+    emission = make("gaussian", TABLE[["b"]].to_numpy(), np.ones(400), 2)
+    arrays: Any = _Arrays()
+    content = emission_content(arrays, emission)
+    assert (read_emission(arrays, content).vector == emission.vector).all()
+    expected = norm.logpdf(TABLE["b"], emission.vector[0], np.sqrt(emission.vector[2]))
+    assert_allclose(read_emission(arrays, content).log_prob(TABLE[["b"]].to_numpy())[:, 0], expected, rtol=1e-12)
+    for name, wrong in (("variance", [1.0, -1.0]), ("mean", [0.0, np.inf]), ("mean", [0.0, np.nan])):
+        kept = arrays.held[name]
+        arrays.held[name] = np.array(wrong)
+        with pytest.raises(FileError, match="'gaussian' are none of a distribution"):
+            read_emission(arrays, content)
+        arrays.held[name] = kept
