@@ -151,8 +151,6 @@ def channel_families(emissions: Any, columns: Columns) -> dict[tuple[int, ...], 
 
     One of several channels together is of all of them.
     """
-    from eigentree.emissions.families import FAMILIES
-
     families = families_of_columns(emissions, columns)
     for group in families:
         for name in group:
@@ -166,7 +164,11 @@ def channel_families(emissions: Any, columns: Columns) -> dict[tuple[int, ...], 
         plain = [group for group, family in found.items() if family == "gaussian"]
         others = {group: family for group, family in found.items() if group not in plain}
         return {tuple(place for group in plain for place in group): None, **others} if plain else found
-    if isinstance(emissions, str) and found and FAMILIES[emissions].groups:
+    if not found or not isinstance(emissions, str):
+        return found
+    from eigentree.emissions.families import FAMILIES
+
+    if FAMILIES[emissions].groups:
         return {columns.number_places: emissions}
     return found
 
