@@ -19,9 +19,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.special import ndtri
-
-from eigentree.emissions.marginal import Marginal, fitted_marginal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,6 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from eigentree.arrays import Codes, Floats
+    from eigentree.emissions.marginal import Marginal
 
 __all__ = [
     "HATS",
@@ -117,6 +115,9 @@ class HatScale:
     @classmethod
     def of(cls, values: Floats, weights: Floats) -> HatScale:
         """Return the levels of some numbers, each as often as its weight says; NaN is missing."""
+        # Tables of categories alone need none of this.
+        from eigentree.emissions.marginal import fitted_marginal
+
         return cls(fitted_marginal(values, weights))
 
     def same_as(self, other: HatScale | None) -> bool:
@@ -143,6 +144,8 @@ class HatScale:
 
     def at(self, places: Floats) -> Floats:
         """Return the numbers at which the cdf is as given."""
+        from scipy.special import ndtri
+
         return self.marginal.from_scores(ndtri(places))
 
     @cached_property

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eigentree.counting.hats import HatScale
-from eigentree.emissions.marginal import Marginal
 from eigentree.errors import FileError
 from eigentree.io.documents import Section, plain
 
@@ -67,4 +66,6 @@ def _scale(reader: Reader, channel: int, content: Any) -> HatScale:
     )
     if not proper:
         raise FileError("the marginal density of a channel is none")
+    from eigentree.emissions.marginal import Marginal
+
     return HatScale(Marginal(density=density, **values))
