@@ -1,4 +1,4 @@
-"""`LatentClassModel`: latent class analysis, a mixture of products of categorical columns fitted by EM."""
+"""`LatentClassModel`: latent class and latent profile analysis, a mixture of products of columns fitted by EM."""
 
 from __future__ import annotations
 
@@ -29,6 +29,9 @@ __all__ = ["LatentClassModel"]
 class LatentClassModel(EMJunctionTree):
     """A latent class model: classes within which the columns are independent, fitted by maximum likelihood (EM).
 
+    With columns of numbers it is a latent profile model, whose classes have a distribution of each number, or of a
+    group of numbers together (`emissions`). The default prior of these is one row, see the families.
+
     Parameters
     ----------
     n_classes : int
@@ -54,7 +57,10 @@ class LatentClassModel(EMJunctionTree):
     class_weights_ : array, shape (n_classes,)
         The share of each class; classes are numbered by size, the largest first.
     tables_ : dict of LabeledTable
-        The conditional probability tables by column: item-response probabilities, one row per class.
+        The conditional probability tables by column: item-response probabilities, one row per class; of a number
+        mean and standard deviation in each class.
+    emissions_ : dict of Emission
+        The distributions of numbers, by column or group of columns.
     n_parameters_ : int
     network_, start_, pseudo_counts_, history_, objectives_, n_iter_, converged_
         As those of `EMJunctionTree`.
