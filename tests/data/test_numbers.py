@@ -15,7 +15,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.testing import assert_array_equal
@@ -411,6 +411,8 @@ def test_minus_one_marks_a_missing_cell_among_counts_alone() -> None:
     st.integers(-4, 5),
     st.integers(1, 19),
 )
+@example([10, 5], 1, 1)
+@example([5, 10], 1, 1)
 def test_spans_of_parts_add_up(whole: list[int], decimals: int, cut: int) -> None:
     values = np.array([float(f"{number}e{-decimals}") for number in whole])
     span = Span.of(values)

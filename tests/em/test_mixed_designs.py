@@ -13,8 +13,9 @@ from scipy.stats import norm
 import eigentree as et
 from eigentree.counting.coarse_pairs import coarse_pairs
 from eigentree.em.mixed.emission_choice import families_of_columns
+from eigentree.em.mixed.mixed_fit import mixed_layout
 from eigentree.em.mixed.mixed_init import standardised
-from eigentree.em.mixed.mixed_objective import Responsibilities
+from eigentree.em.mixed.mixed_objective import MixedObjective, Responsibilities
 from eigentree.em.mixed.mixed_rows import MixedRows
 from eigentree.em.mixed.mixed_search import Design, MixedMember, averaged_network, correlated
 from eigentree.em.mixed.number_columns import NumberColumns
@@ -47,7 +48,10 @@ def network_of(graph: et.LatentGraph, seed: int) -> MixedNetwork:
         (parent,) = graph.parents(name)
         cells, states = TABLE[[name]].to_numpy(), graph.states[parent]
         shares = random.dirichlet(np.full(states, 0.1), len(cells))
-        emissions[name] = make("gaussian", cells, np.ones(len(cells)), states).fitted(cells, shares)
+        fitted = make("gaussian", cells, np.ones(len(cells)), states).fitted(cells, shares)
+        emissions[name] = fitted.of_vector(
+            fitted.vector + np.append(random.normal(0.0, 4.0, states), [0.0] * states)
+        )
     return MixedNetwork(graph, {name: tables[name] for name in graph.names if name not in "ab"}, emissions)
 
 
@@ -207,3 +211,46 @@ def test_a_stored_emission_is_a_distribution() -> None:
         with pytest.raises(FileError, match="'gaussian' are none of a distribution"):
             read_emission(arrays, content)
         arrays.held[name] = kept
+    content = emission_content(arrays, emission.permuted(np.array([0])))
+    arrays.held["variance"] = np.array([-1.0])
+    with pytest.raises(FileError, match="'gaussian' are none of a distribution"):
+        read_emission(arrays, content)
+
+
+def started_at(network: MixedNetwork, weights: np.ndarray | None = None, **emission: float) -> et.EMJunctionTree:
+    """A few EM iterations from a network, with the priors of its emissions alone."""
+    given = {"family": "gaussian", **emission}
+    model = et.EMJunctionTree(
+        network.graph, init=network, max_iter=5, tol=0.0, pseudo_counts=0.0, emissions={"a": given, "b": given}
+    )
+    return model.fit(TABLE[["a", "b", "kind"]], sample_weight=weights)
+
+
+def test_the_objective_without_priors_is_the_log_likelihood_by_weight() -> None:
+    network = network_of(CLASSES, 7)
+    codes = TABLE[["a", "b"]].assign(kind=TABLE["kind"].map({"x": 0, "y": 1, "z": 2})).to_numpy(float)
+    for weights in (np.ones(400), RANDOM.gamma(2.0, size=400)):
+        history = started_at(network, weights, prior_rows=0.0).history_
+        assert_allclose(history[0], weights @ network.log_prob(codes), rtol=1e-9)
+
+
+def test_heavy_priors_of_emissions_never_lower_the_objective() -> None:
+    network = network_of(CLASSES, 8)
+    history = started_at(network, prior_rows=1_000.0).history_
+    assert len(history) > 3
+    assert (np.diff(history) > -1e-9 * np.abs(history[1:])).all()
+
+
+def test_starts_from_weighted_rows_are_those_of_repeated_ones() -> None:
+    random, times = np.random.default_rng(5), RANDOM.integers(1, 5, 400)
+    codes = np.zeros((400, 3), np.uint8)
+    rows = MixedRows.of(codes, TABLE[["a", "b"]].to_numpy(), times.astype(float))
+    copies = rows.taken(np.arange(400).repeat(times))._replace(weights=np.ones(times.sum()))
+    shares = random.dirichlet([0.3, 0.3], 400)
+    layout = mixed_layout(CLASSES, {("a",): "gaussian", ("b",): "student"}, ("a", "b"), rows)
+    tables = np.full(layout.tables.size, 0.5)
+    one, other = (
+        MixedObjective.of(layout, ("a", "b"), each, frozenset(), 0.0).of_posteriors(tables, [posterior])
+        for each, posterior in ((rows, shares), (copies, shares.repeat(times, axis=0)))
+    )
+    assert_allclose(one, other, rtol=1e-9)

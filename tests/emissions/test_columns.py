@@ -140,6 +140,15 @@ def test_ordinal_is_of_highest_likelihood() -> None:
     assert emission.table.sum(axis=1) == pytest.approx(np.ones(3), abs=1e-12)
 
 
+@pytest.mark.parametrize(
+    "counts", [[[9999.0, 1.0], [1.0, 9999.0]], [[1e5, 1.0], [2.0, 3.0]], [[2.0, 3.0], [5.0, 1.0]]]
+)
+def test_two_ordered_categories_are_as_frequent_as_counted(counts: list[list[float]]) -> None:
+    """A location for each state is all that two categories need, however far the states are apart."""
+    found = Ordinal.started(np.array([[0.0], [1.0]]), np.ones(2), 2, prior_rows=0.0).maximised(np.array(counts))
+    assert found.table == pytest.approx(np.array(counts) / np.sum(counts, axis=1, keepdims=True), rel=1e-6)
+
+
 def test_ordinal_categories_without_rows() -> None:
     codes, counts = ordinal_rows()
     for prior_rows in (0.0, 1.0):
@@ -209,6 +218,16 @@ def test_marginals_of_rounded_cells_have_no_spikes(column: str) -> None:
     ends = np.minimum(marginal.log_density(whole[1:]), marginal.log_density(whole[:-1]))
     common = np.arange(len(between)) < 6
     assert (log_density - ends)[common].min() > -0.25
+
+
+def test_normal_scores_rise_as_far_above_as_below() -> None:
+    """Where the cdf rounds to 1, scores go on rising: those of mirrored rows are mirrored."""
+    values = np.random.default_rng(0).normal(size=3_000)
+    far = np.geomspace(1.0, 1e5, 26)
+    upper = fitted_marginal(values, np.ones(3_000)).scores(far)
+    lower = fitted_marginal(-values, np.ones(3_000)).scores(-far)
+    assert (np.diff(upper) > 0).all()
+    assert upper == pytest.approx(-lower, abs=0.05)
 
 
 @pytest.mark.parametrize("column", ["normal", "skewed", "two modes", "heavy tails"])
