@@ -224,6 +224,16 @@ def test_a_number_given_the_rest_has_the_conditional_density() -> None:
     assert_allclose(density.cdf(density.quantile([0.1, 0.6])), [0.1, 0.6], atol=1e-9)
 
 
+def test_posteriors_of_many_rows_are_those_of_few() -> None:
+    table = drawn(5000)
+    model = et.LatentClassModel(3, random_state=0, n_init=1, max_iter=5).fit(table)
+    proba = np.asarray(model.predict_proba(table))
+    assert_allclose(proba[-100:], np.asarray(model.predict_proba(table[-100:])), atol=1e-12)
+    assert_allclose(np.asarray(model.posterior(table, ["h"])), proba, atol=1e-12)
+    assert len(model.sample_hidden(table, random_state=0)) == 5000
+    assert model.entropy(table) < 1
+
+
 def test_samples_follow_the_model() -> None:
     network = network_of(TREE, drawn(200), GROUPS, seed=3)
     X = np.asarray(network.sample(20_000, random_state=0))

@@ -11,7 +11,7 @@ from eigentree.inference.mixed.number_leaves import LEAST, block_lines, line_gra
 from eigentree.inference.networks.network import LatentNetwork
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from eigentree.arrays import Codes, Floats
     from eigentree.emissions.base import Emission
@@ -47,9 +47,9 @@ class Evidence(NamedTuple):
     log_scale: Floats
 
 
-def rows_of_evidence(graph: LatentGraph, blocks: Sequence[Block]) -> int:
-    """Return how many rows are made evidence at a time."""
-    observed = set(graph.observed)
+def rows_of_evidence(graph: LatentGraph, blocks: Sequence[Block], revealed: Collection[str] = ()) -> int:
+    """Return how many rows are made evidence at a time, where some hidden variables will be columns too."""
+    observed = {*graph.observed, *revealed}
     if any(not observed.isdisjoint(block.parents) for block in blocks):
         # A column that meets another one in a clique takes as many entries as it has states, squared.
         return FEW_LINES

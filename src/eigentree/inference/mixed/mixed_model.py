@@ -16,7 +16,7 @@ from eigentree.inference.queries import check_count
 from eigentree.validation import Seed, different_names, generator, one_of, our_arithmetic
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from numpy.typing import ArrayLike
 
@@ -51,9 +51,14 @@ class MixedModel(NetworkModel):
         """The columns, which know which of them are numbers."""
         return self.network.columns
 
-    def evidence(self, rows: Rows, copies: bool = False) -> Iterator[tuple[slice, Evidence, dict[str, Floats]]]:
-        """Yield rows as evidence, with where they stand and the values of their number columns."""
-        step = rows_of_evidence(self.graph, self.blocks)
+    def evidence(
+        self, rows: Rows, copies: bool = False, revealed: Collection[str] = ()
+    ) -> Iterator[tuple[slice, Evidence, dict[str, Floats]]]:
+        """Yield rows as evidence, with where they stand and the values of their number columns.
+
+        Few rows come at a time where numbers depend on a hidden variable that will be `revealed`.
+        """
+        step = rows_of_evidence(self.graph, self.blocks, revealed)
         for start in range(0, rows.count, step):
             stop = min(start + step, rows.count)
             values = dict(zip(self.columns.numbers, rows.values(start, stop).T, strict=True))

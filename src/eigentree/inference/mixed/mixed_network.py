@@ -17,7 +17,7 @@ from eigentree.inference.mixed.number_leaves import blocks_of
 from eigentree.inference.networks.network import LatentNetwork
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 
     from numpy.typing import ArrayLike
 
@@ -165,9 +165,11 @@ class MixedNetwork(LatentNetwork):
         found: MixedModel = vars(self)["_mixed"]
         return found
 
-    def evidence(self, rows: Rows, cells: int) -> Iterator[tuple[slice, LatentNetwork, Codes, Floats]]:
+    def evidence(
+        self, rows: Rows, cells: int, revealed: Collection[str] = ()
+    ) -> Iterator[tuple[slice, LatentNetwork, Codes, Floats]]:
         """Yield rows as rows of a discrete network: where they stand, it, their codes, and their log scales."""
-        for part, known, _ in self.model.evidence(rows):
+        for part, known, _ in self.model.evidence(rows, revealed=revealed):
             yield part, known.network, known.codes, known.log_scale
 
 

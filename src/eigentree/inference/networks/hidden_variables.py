@@ -88,7 +88,7 @@ class HiddenQueries(Queries):
             )
         rows = self._rows(X)
         log_joint = np.empty((rows.count, math.prod(shape)))
-        for part, known, codes, _ in self._tables.evidence(rows, len(self._columns.names) + len(asked)):
+        for part, known, codes, _ in self._tables.evidence(rows, len(self._columns.names) + len(asked), asked):
             revealed = known.reveal(asked)
             places = [revealed.columns.position(name) for name in asked]
             wide = revealed.extended(codes, known.columns.names)
@@ -142,7 +142,7 @@ class HiddenQueries(Queries):
         random = generator(random_state)
         sampled = np.empty((rows.count, len(hidden)), np.int64)
         undefined = 0
-        for part, known, codes, _ in self._tables.evidence(rows, len(self._columns.names) + len(hidden)):
+        for part, known, codes, _ in self._tables.evidence(rows, len(self._columns.names) + len(hidden), hidden):
             revealed = known.reveal(hidden)
             wide = revealed.extended(codes, known.columns.names)
             undefined += revealed.operators.draw(wide, random)
@@ -160,7 +160,7 @@ class HiddenQueries(Queries):
         found = {name: np.empty((rows.count, states[name])) for name in names}
         lost: Booleans = np.zeros(rows.count, np.bool_)
         cells = sum(states[name] for name in (*self._model.graph.observed, *asked))
-        for part, known, codes, _ in self._tables.evidence(rows, cells):
+        for part, known, codes, _ in self._tables.evidence(rows, cells, asked):
             revealed = known.reveal(asked)
             places = [revealed.columns.position(name) for name in names]
             tables = revealed.distributions(revealed.extended(codes, known.columns.names), places)

@@ -37,7 +37,7 @@ from eigentree.validation import Seed, a_mapping, as_float, generator, our_arith
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Hashable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 
     from numpy.typing import ArrayLike
 
@@ -398,11 +398,13 @@ class LatentNetwork(HiddenQueries):
     def _tables(self) -> LatentNetwork:
         return self
 
-    def evidence(self, rows: Rows, cells: int) -> Iterator[tuple[slice, LatentNetwork, Codes, Floats]]:
+    def evidence(
+        self, rows: Rows, cells: int, revealed: Collection[str] = ()
+    ) -> Iterator[tuple[slice, LatentNetwork, Codes, Floats]]:
         """Yield rows as rows of a discrete network: where they stand, it, their codes, and their log scales.
 
         A log scale is added to the log probability of a row there. As many rows come at a time as memory allows
-        where each takes so many `cells`.
+        where each takes so many `cells`, and some hidden variables will be `revealed` there.
         """
         for start, codes in rows.chunks(rows_at_a_time(cells)):
             yield slice(start, start + len(codes)), self, codes, np.zeros(len(codes))
