@@ -86,7 +86,7 @@ def test_a_number_is_predicted_from_the_other_cells() -> None:
 
 
 def test_a_density_has_the_moments_of_its_samples() -> None:
-    density = network_of(CLASSES, 6).conditional(["b"], {"kind": 1})
+    density = network_of(CLASSES, 7).conditional(["b"], {"kind": 1})
     drawn = density.sample(100_000, random_state=0)
     assert_allclose(density.std, drawn.std(), rtol=0.02)
     assert_allclose(density.mean, drawn.mean(), atol=4 * density.std / np.sqrt(len(drawn)))
