@@ -140,7 +140,16 @@ def test_ordinal_is_of_highest_likelihood() -> None:
     assert emission.table.sum(axis=1) == pytest.approx(np.ones(3), abs=1e-12)
 
 
-@pytest.mark.parametrize("counts", [((1e4, 1.0), (4.0, 1.0)), ((1e5, 1.0), (2.0, 3.0)), ((2.0, 3.0), (5.0, 1.0))])
+@pytest.mark.parametrize(
+    "counts",
+    [
+        ((1e4, 1.0), (4.0, 1.0)),
+        ((1e5, 1.0), (2.0, 3.0)),
+        ((2.0, 3.0), (5.0, 1.0)),
+        ((900.0, 1.0), (1.0, 9.0)),
+        ((9999.0, 1.0), (1.0, 9.0)),
+    ],
+)
 def test_two_ordered_categories_are_as_frequent_as_counted(counts: tuple[tuple[float, float], ...]) -> None:
     """A location for each state is all that two categories need, however rare one is."""
     rows = np.array(counts)

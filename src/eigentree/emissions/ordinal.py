@@ -21,6 +21,10 @@ NEWTON_STEPS, HALVINGS = 25, 30
 """Newton's method on a concave function: from the last M-step's parameters, a few steps reach rounding; a step of
 which 30 halvings raise nothing is rounding."""
 
+LONGEST_STEP = 2.0
+"""Logits of one step: further away the logistic curve is nothing like its parabola, and a location that is thrown far
+out never comes back, since its curvature is rounded to zero there."""
+
 FARTHEST = 30.0
 """Logits beyond it are probabilities below 1e-13: further away, maximum likelihood is flat."""
 
@@ -111,6 +115,7 @@ class Ordinal(ColumnEmission):
         height, number = _height(line, counts), counts.shape[1] - 1
         for _ in range(NEWTON_STEPS):
             step = _newton_step(line, counts)
+            step *= min(1.0, LONGEST_STEP / max(float(np.abs(step).max()), LONGEST_STEP))
             for _ in range(HALVINGS):
                 moved = np.clip(line + step, -FARTHEST, FARTHEST)
                 new = _height(moved, counts)
