@@ -22,8 +22,8 @@ NEWTON_STEPS, HALVINGS = 25, 30
 which 30 halvings raise nothing is rounding."""
 
 LONGEST_STEP = 2.0
-"""Logits of one step: further away the logistic curve is nothing like its parabola, and a location that is thrown far
-out never comes back, since its curvature is rounded to zero there."""
+"""Logits of one step: further away the logistic curve is nothing like its parabola, and a location that is thrown
+far out never comes back, since its curvature is rounded to zero there."""
 
 FARTHEST = 30.0
 """Logits beyond it are probabilities below 1e-13: further away, maximum likelihood is flat."""
