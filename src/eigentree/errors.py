@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from difflib import get_close_matches
 from numbers import Integral
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
 __all__ = [
     "DataError",
@@ -25,6 +25,7 @@ __all__ = [
     "UnknownNameError",
     "did_you_mean",
     "in_short",
+    "naming",
     "quoted",
     "what_there_is",
     "with_article",
@@ -140,6 +141,15 @@ def quoted(value: object) -> str:
         # Objects of others may fail in any way when asked how they look.
         return _kind(value)
     return text if len(text) <= MOST_QUOTED else f"{text[:MOST_QUOTED]}…"
+
+
+@contextmanager
+def naming(columns: Iterable[str]) -> Iterator[None]:
+    """Say in a `DataError` which columns it is about."""
+    try:
+        yield
+    except DataError as error:
+        raise DataError(f"{', '.join(map(repr, columns))}: {error}") from None
 
 
 def with_article(name: str) -> str:

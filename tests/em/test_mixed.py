@@ -234,6 +234,27 @@ def test_posteriors_of_many_rows_are_those_of_few() -> None:
     assert model.entropy(table) < 1
 
 
+def test_one_family_of_groups_is_of_all_numbers_below_the_same_parents() -> None:
+    table = drawn(200)
+    alone = et.LatentClassModel(2, emissions="full", random_state=0).fit(table)
+    named = et.LatentClassModel(2, emissions={("a", "b", "c"): "full"}, random_state=0).fit(table)
+    assert alone.emissions_["a", "b", "c"].covariance.shape == (2, 3, 3)
+    np.testing.assert_array_equal(alone.score_samples(table), named.score_samples(table))
+    tree = et.EMJunctionTree(TREE, emissions="full", random_state=0, n_init=1).fit(table)
+    assert {frozenset(TREE.parents(name) for name in group) for group in tree.network_.emissions} == {
+        frozenset([TREE.parents(name)]) for name in "abc"
+    }
+
+
+def test_quantiles_of_counts_are_whole() -> None:
+    random = np.random.default_rng(0)
+    counts = pd.DataFrame({"n": random.poisson(1.0, 300), "m": random.poisson(30.0, 300)})
+    model = et.LatentClassModel(2, emissions={"n": "poisson", "m": "poisson"}, random_state=0, n_init=1).fit(counts)
+    for name in counts:
+        found = np.asarray(model.predict_quantiles(counts, name, quantiles=[0.01, 0.05, 0.5, 0.95]))
+        np.testing.assert_array_equal(found, np.rint(found))
+
+
 def test_samples_follow_the_model() -> None:
     network = network_of(TREE, drawn(200), GROUPS, seed=3)
     X = np.asarray(network.sample(20_000, random_state=0))
@@ -328,6 +349,12 @@ def test_errors_name_what_is_wrong() -> None:
         et.LatentClassModel(2, random_state=0).fit(table).predict_proba(table, "a")
     with pytest.raises(DataError, match="'a' is a number and has a density"):
         et.LatentClassModel(2, random_state=0).fit(table).joint(["a", "size"])
+    with pytest.raises(DataError, match="'a': family 'lognormal' is of numbers above 0"):
+        et.LatentClassModel(2, emissions="lognormal").fit(table)
+    counted = table.assign(visits=np.arange(100) % 37)
+    model = et.LatentClassModel(2, random_state=0, n_init=1).fit(counted)
+    with pytest.raises(DataError, match="'visits': family 'negative_binomial' is of whole numbers"):
+        model.score_samples(counted.assign(visits=1.5))
     backwards = et.LatentGraph(
         {"a": 1, "b": 1, "c": 1, "colour": 3, "size": 2, "h": 2}, [("a", "h"), ("h", "b")], ["h"]
     )

@@ -335,6 +335,9 @@ def test_specs() -> None:
         make("gamma", cells, weights, 2)
     with pytest.raises(ParameterError, match="did you mean 'prior_rows'"):
         make({"family": "gaussian", "prior_row": 1}, cells[:, :1], weights, 2)
+    for rows in (-1, "x", np.nan):
+        with pytest.raises(ParameterError, match="prior_rows is a finite number of at least 0"):
+            make({"family": "gamma", "prior_rows": rows}, np.abs(cells[:, :1]), weights, 2)
     with pytest.raises(ParameterError, match="has no 'family'"):
         make({"prior_rows": 1}, cells, weights, 2)
     with pytest.raises(ParameterError, match="no family of emissions 3"):

@@ -17,6 +17,7 @@ from eigentree.emissions.poisson import Poisson
 from eigentree.emissions.semiparametric import SemiParametric
 from eigentree.emissions.student import StudentT
 from eigentree.errors import ParameterError, quoted, what_there_is
+from eigentree.validation import finite_number
 
 if TYPE_CHECKING:
     from eigentree.arrays import Floats
@@ -79,6 +80,8 @@ def family_of(spec: object, columns: int) -> tuple[type[Emission], dict[str, Any
     for each in settings:
         if each not in known:
             raise ParameterError(f"family {name!r} has no setting {quoted(each)}{what_there_is(each, known)}")
+    if "prior_rows" in settings:
+        finite_number("prior_rows", settings["prior_rows"], 0.0)
     return family, settings
 
 

@@ -23,6 +23,7 @@ from eigentree.em.mixed.emission_choice import (
     checked_emissions,
     column_kinds,
     families_of_columns,
+    families_on_graph,
     given_families,
 )
 from eigentree.em.optimize.stopping import Stopping
@@ -126,7 +127,9 @@ class EMJunctionTree(IterativeMixin, LatentMixin):
     numeric : {"emissions", "quantiles", "error"}
         What a column of numbers is: numbers with an emission, bins with about equally many rows, or an error.
     emissions : "auto", str, or dict
-        The family of the distribution of number columns given the state of their parents. A dict has the names of
+        The family of the distribution of number columns given the state of their parents. The name of one is of
+        each, or, of "full" and other families of groups, of all that have the same parents together (where
+        ``structure="auto"``, of each). A dict has the names of
         columns, or tuples of names for groups with one distribution, and a family for each: "gaussian", "full" (a
         covariance for a group), "tied", "student", "lognormal", "gamma", "poisson", "negative_binomial",
         "semiparametric", "normal_scores", "ordinal" (of ordered labels), "categorical" (numbers are labels), or a
@@ -248,7 +251,7 @@ class EMJunctionTree(IterativeMixin, LatentMixin):
         graph, columns, rows = resolved(self.structure, X, ReadOptions.of(self, sample_weight))
         fit: TreeFit
         finish: Finish | None = None
-        families = families_of_columns(self.emissions, columns)
+        families = families_on_graph(self.emissions, columns, graph)
         if families:
             fit, finish, count = self._mixed_fit(graph, columns, families, rows, sample_weight, validation, random)
         elif isinstance(rows, Encoded):

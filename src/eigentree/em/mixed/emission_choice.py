@@ -12,8 +12,16 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from eigentree.data.tables.columns import Columns
+    from eigentree.graphs.graph import LatentGraph
 
-__all__ = ["checked_emissions", "coded_columns", "column_kinds", "families_of_columns", "given_families"]
+__all__ = [
+    "checked_emissions",
+    "coded_columns",
+    "column_kinds",
+    "families_of_columns",
+    "families_on_graph",
+    "given_families",
+]
 
 CATEGORICAL = "categorical"
 """The family of a table: the column is one of labels."""
@@ -99,6 +107,21 @@ def families_of_columns(emissions: Any, columns: Columns) -> dict[tuple[str, ...
             kind = columns.meanings[columns.position(name)]
             found[(name,)] = OF_KINDS.get(kind.kind if isinstance(kind, Numbers) else "", "gaussian")
     return found
+
+
+def families_on_graph(emissions: Any, columns: Columns, graph: LatentGraph) -> dict[tuple[str, ...], Any]:
+    """Return the family of each number column or group: one family of groups is of all below the same parents."""
+    found = families_of_columns(emissions, columns)
+    if not found or not graph.directed or not isinstance(emissions, str) or emissions == AUTO:
+        return found
+    from eigentree.emissions.families import FAMILIES
+
+    if not FAMILIES[emissions].groups:
+        return found
+    below: dict[tuple[str, ...], list[str]] = {}
+    for (name,) in found:
+        below.setdefault(graph.parents(name), []).append(name)
+    return {tuple(names): emissions for names in below.values()}
 
 
 def coded_columns(families: Mapping[tuple[str, ...], Any], columns: Columns) -> Sequence[str]:

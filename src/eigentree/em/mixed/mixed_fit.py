@@ -13,7 +13,7 @@ from eigentree.em.out_of_core.number_rows import NumberRows
 from eigentree.em.parameters import ParameterLayout
 from eigentree.em.tree_fit import TreeFit
 from eigentree.emissions.families import make
-from eigentree.errors import DataError
+from eigentree.errors import DataError, naming
 from eigentree.inference.mixed.number_leaves import blocks_of
 
 if TYPE_CHECKING:
@@ -69,5 +69,6 @@ def mixed_layout(
             cells = rows.values[:, [column[name] for name in group]]
             if np.nanmax(np.abs(cells), initial=0.0) > LARGEST:
                 raise DataError(f"{', '.join(map(repr, group))}: squares of the numbers overflow; rescale them")
-            emissions[group] = make(families[group], cells, rows.weights, block.states(graph))
+            with naming(group):
+                emissions[group] = make(families[group], cells, rows.weights, block.states(graph))
     return MixedLayout(ParameterLayout.of(graph), blocks, emissions)

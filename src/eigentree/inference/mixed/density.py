@@ -130,5 +130,7 @@ def mixture_quantiles(cdf: Callable[[Floats], Floats], shares: Floats, mean: Flo
         middle = 0.5 * (low + high)
         less = cdf(middle) < shares
         low, high = np.where(less, middle, low), np.where(less, high, middle)
-    found: Floats = high
+    # Of a count it is a whole number, which halving comes near to.
+    whole = np.rint(high)
+    found: Floats = np.where((low <= whole) & (whole <= high), whole, high)
     return found

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from eigentree.errors import GraphError
+from eigentree.errors import GraphError, naming
 from eigentree.graphs.graph import LatentGraph
 from eigentree.graphs.templates import apart
 
@@ -142,7 +142,8 @@ def block_lines(
     block: Block, emissions: Mapping[tuple[str, ...], Emission], values: Mapping[str, Floats]
 ) -> Floats:
     """Return the log density of each row of numbers in each joint state of the parents, shape (rows, states)."""
-    log_prob: Floats = sum(  # type: ignore[assignment]
-        emissions[group].log_prob(np.stack([values[name] for name in group], axis=1)) for group in block.groups
-    )
-    return log_prob
+    total: Floats | float = 0.0
+    for group in block.groups:
+        with naming(group):
+            total = total + emissions[group].log_prob(np.stack([values[name] for name in group], axis=1))
+    return np.asarray(total)
