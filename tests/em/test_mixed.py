@@ -246,6 +246,14 @@ def test_one_family_of_groups_is_of_all_numbers_below_the_same_parents() -> None
     }
 
 
+def test_a_family_of_all_numbers_where_there_are_none_is_warned_of() -> None:
+    answers = pd.DataFrame(np.random.default_rng(0).integers(1, 6, (100, 2)), columns=["a", "b"])
+    with pytest.warns(UserWarning, match=r"every column was taken for labels; .* emissions=\{'a': 'ordinal'\}"):
+        et.LatentClassModel(2, emissions="ordinal", random_state=0).fit(answers)
+    with pytest.warns(UserWarning, match="'gaussian' is the family of all numbers"):
+        et.HMM(2, emissions="gaussian", random_state=0).fit([answers["a"].to_numpy()])
+
+
 def test_quantiles_of_counts_are_whole() -> None:
     random = np.random.default_rng(0)
     counts = pd.DataFrame({"n": random.poisson(1.0, 300), "m": random.poisson(30.0, 300)})
@@ -253,6 +261,27 @@ def test_quantiles_of_counts_are_whole() -> None:
     for name in counts:
         found = np.asarray(model.predict_quantiles(counts, name, quantiles=[0.01, 0.05, 0.5, 0.95]))
         np.testing.assert_array_equal(found, np.rint(found))
+    density = model.conditional(["n"], given={"m": 30})
+    assert density.pdf(np.arange(100)).sum() == pytest.approx(1.0)
+    points, heights = density.plot().lines[0].get_data()
+    np.testing.assert_array_equal(points, np.rint(points))
+    np.testing.assert_array_equal(heights, density.pdf(points))
+
+
+def test_a_density_is_asked_at_numbers_or_dates() -> None:
+    days = np.random.default_rng(0).integers(0, 900, 300)
+    table = pd.DataFrame({"day": np.datetime64("2020-01-01") + days, "size": np.where(days % 7 < 3, "s", "l")})
+    density = et.LatentClassModel(1, random_state=0).fit(table).conditional(["day"], given={})
+    asked = "2021-05-06"
+    number = (np.datetime64(asked) - np.datetime64(0, "D")).astype(float)
+    for when in (pd.Timestamp(asked), [np.datetime64(asked, "us")], pd.Series(pd.to_datetime([asked]))):
+        assert density.pdf(when).tolist() == density.pdf(number).tolist()
+        assert density.cdf(when).tolist() == density.cdf(number).tolist()
+    for bad in ("soon", [[1.0, 2.0]], np.nan):
+        with pytest.raises(DataError, match="x is a list of numbers, or of dates"):
+            density.pdf(bad)
+    with pytest.raises(ParameterError, match="quantiles are shares between 0 and 1, not 95"):
+        density.quantile(95)
 
 
 def test_samples_follow_the_model() -> None:

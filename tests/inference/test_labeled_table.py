@@ -90,6 +90,7 @@ def test_what_is_shown_is_aligned_rounded_and_short() -> None:
     for shown in (lines, large):
         assert len(set(map(len, shown))) == 1
     assert repr(et.LabeledTable([1234.56, 1.0], "n")).split() == ["n=0", "n=1", "1234.6", "1.0"]
+    assert repr(et.LabeledTable([0.003018, -1e-4], "n")).split() == ["n=0", "n=1", "3.018e-03", "-1.000e-04"]
     assert repr(et.LabeledTable(0.25, ())).split() == ["0.2500"]
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from eigentree.em.chain_fit import ChainLayout, SequenceObjective
 from eigentree.em.init.number_starts import NUMBER_KINDS
-from eigentree.em.mixed.emission_choice import families_of_columns
+from eigentree.em.mixed.emission_choice import families_of_columns, warn_without_numbers
 from eigentree.em.optimize.objective import Evaluation, ExpectedCounts
 from eigentree.em.optimize.run import em_run
 from eigentree.em.optimize.stopping import SHORT_RUN, Stopping
@@ -152,6 +152,7 @@ def channel_families(emissions: Any, columns: Columns) -> dict[tuple[int, ...], 
     One of several channels together is of all of them.
     """
     families = families_of_columns(emissions, columns)
+    warn_without_numbers(emissions, columns)
     for group in families:
         for name in group:
             if columns.position(name) not in columns.number_places:

@@ -245,6 +245,8 @@ class LabeledTable(np.ndarray[Any, np.dtype[np.float64]]):
         columns = _ends(width, MOST_SHOWN_STATES)
         largest = np.abs(flat[np.isfinite(flat)]).max(initial=0.0)
         decimals = min(4, max(1, 5 - len(str(int(largest)))))
+        # Such as means of a column of small numbers, of which four decimals would show little or nothing.
+        style = ".3e" if 0 < largest < 0.01 else f".{decimals}f"
         heading = [
             "…" if k < 0 else f"{self.names[-1]}={self.states[-1][k]}" if self.names else "" for k in columns
         ]
@@ -255,7 +257,7 @@ class LabeledTable(np.ndarray[Any, np.dtype[np.float64]]):
                 continue
             place = [int(k) for k in np.unravel_index(row, tuple(above))] if above else []
             labels = [str(self.states[axis][k]) for axis, k in enumerate(place)]
-            shown.append([*labels, *("…" if k < 0 else f"{flat[row, k]:.{decimals}f}" for k in columns)])
+            shown.append([*labels, *("…" if k < 0 else f"{flat[row, k]:{style}}" for k in columns)])
         return shown
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from eigentree.data.tables.numbers import Numbers
 from eigentree.errors import ParameterError, quoted, what_there_is
+from eigentree.messages import notice
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,6 +22,7 @@ __all__ = [
     "families_of_columns",
     "families_on_graph",
     "given_families",
+    "warn_without_numbers",
 ]
 
 CATEGORICAL = "categorical"
@@ -112,6 +114,7 @@ def families_of_columns(emissions: Any, columns: Columns) -> dict[tuple[str, ...
 def families_on_graph(emissions: Any, columns: Columns, graph: LatentGraph) -> dict[tuple[str, ...], Any]:
     """Return the family of each number column or group: one family of groups is of all below the same parents."""
     found = families_of_columns(emissions, columns)
+    warn_without_numbers(emissions, columns)
     if not found or not graph.directed or not isinstance(emissions, str) or emissions == AUTO:
         return found
     from eigentree.emissions.families import FAMILIES
@@ -122,6 +125,16 @@ def families_on_graph(emissions: Any, columns: Columns, graph: LatentGraph) -> d
     for (name,) in found:
         below.setdefault(graph.parents(name), []).append(name)
     return {tuple(names): emissions for names in below.values()}
+
+
+def warn_without_numbers(emissions: Any, columns: Columns) -> None:
+    """Warn where the family of all numbers is given, and all columns have labels."""
+    if isinstance(emissions, str) and emissions != AUTO and not columns.numbers:
+        notice(
+            f"emissions={emissions!r} is the family of all numbers, but every column was taken for labels; "
+            f"name the columns, as emissions={{{columns.names[0]!r}: {emissions!r}}}",
+            UserWarning,
+        )
 
 
 def coded_columns(families: Mapping[tuple[str, ...], Any], columns: Columns) -> Sequence[str]:

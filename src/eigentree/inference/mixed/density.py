@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eigentree.validation import generator
+from eigentree.data.tables.cells import date_array
+from eigentree.errors import DataError, naming, quoted
+from eigentree.validation import an_array, checked_quantiles, generator
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,6 +27,11 @@ HALVINGS = 60
 
 TAILS = (0.001, 0.999)
 """Between these quantiles a density is drawn."""
+
+COUNTS = ("poisson", "negative_binomial")
+"""Families of whole numbers, which have probabilities."""
+
+DAY = np.timedelta64(1, "D")
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,16 +59,17 @@ class ConditionalDensity:
 
     def pdf(self, x: ArrayLike) -> Floats:
         """Return the density at some numbers; of a count, the probability."""
-        x = np.atleast_1d(np.asarray(x, np.float64))
+        x = _points(x)
         rows = np.repeat(self.cells[None], len(x), axis=0)
         before = self.emission.log_prob(self.cells[None])
         rows[:, self.place] = x
-        density: Floats = np.exp(self.emission.log_prob(rows) - before) @ self.weights
+        with naming([self.name]):
+            density: Floats = np.exp(self.emission.log_prob(rows) - before) @ self.weights
         return density
 
     def cdf(self, x: ArrayLike) -> Floats:
         """Return P(number <= x)."""
-        x = np.atleast_1d(np.asarray(x, np.float64))
+        x = _points(x)
         cells = np.repeat(self.cells[None], len(x), axis=0)
         below: Floats = self.emission.cdf_of(cells, self.place)(x) @ self.weights
         return below
@@ -84,7 +92,7 @@ class ConditionalDensity:
 
     def quantile(self, q: ArrayLike) -> Floats:
         """Return the numbers below which these shares lie."""
-        shares = np.atleast_1d(np.asarray(q, np.float64))
+        shares = np.array(checked_quantiles(q))
         mean, variance = self._moments
         return mixture_quantiles(self.cdf, shares, np.full(len(shares), mean), np.full(len(shares), variance))
 
@@ -100,16 +108,33 @@ class ConditionalDensity:
         from matplotlib import pyplot
 
         low, high = self.quantile(TAILS)
-        x = np.linspace(low, high, 400)
+        # Averaged fits have emissions of one family.
+        counts = getattr(self.emission, "parts", (self.emission,))[0].family in COUNTS
+        x = np.unique(np.rint(np.linspace(low, high, 400))) if counts else np.linspace(low, high, 400)
         ax = pyplot.subplots()[1] if ax is None else ax
-        ax.plot(x, self.pdf(x))
-        ax.set(xlabel=self.name, ylabel="density", ylim=(0.0, None))
+        ax.plot(x, self.pdf(x), *(["."] if counts else []))
+        ax.set(xlabel=self.name, ylabel="probability" if counts else "density", ylim=(0.0, None))
         return ax
 
     def __repr__(self) -> str:
         low, middle, high = self.quantile([0.05, 0.5, 0.95])
         ends = f"90 % {low:.4g} … {high:.4g}"
         return f"ConditionalDensity({self.name}: mean {self.mean:.4g}, median {middle:.4g}, {ends})"
+
+
+def _points(x: Any) -> Floats:
+    """Return numbers as floats, and dates and durations as days."""
+    array = np.atleast_1d(an_array("x", x, DataError))
+    if array.dtype == np.object_ and array.ndim == 1:
+        dates = date_array(list(array))
+        array = array if dates is None else dates
+    if array.ndim == 1 and array.dtype.kind in "mM":
+        since = array - np.datetime64(0, "D") if array.dtype.kind == "M" else array
+        days: Floats = since / DAY
+        return days
+    if array.ndim != 1 or array.dtype.kind not in "biuf" or np.isnan(array).any():
+        raise DataError(f"x is a list of numbers, or of dates of a column of such, not {quoted(x)}")
+    return array.astype(np.float64)
 
 
 def mixture_quantiles(cdf: Callable[[Floats], Floats], shares: Floats, mean: Floats, variance: Floats) -> Floats:
