@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 
 # What the compiled core is made of: an installation is made again when it changes.
 CORE := $(wildcard native/*.cpp native/*.hpp native/CMakeLists.txt)
-INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -C cmake.define.EIGENTREE_STRICT=ON --editable
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --config-settings cmake.define.EIGENTREE_STRICT=ON --editable
 
 .PHONY: demo test sanitize wheel wheel-test recipes lint format bench docs clean
 
