@@ -101,9 +101,9 @@ struct CheckedOperators {
   }
 
   StepOperators operators() const {
-    return {channels,     values.data(),        heads.data(),       first_value.data(),    first_head.data(),
-            ranks.data(), states.data(),        start.data(),       int64_t(low.shape(1)), low.data(),
-            high.data(),  first_pattern.data(), first_match.data(), matches.data(),        patterns.data(),
+    return {channels,       values.data(),        heads.data(),       first_value.data(),    first_head.data(),
+            ranks.data(),   states.data(),        start.data(),       int64_t(low.shape(1)), low.data(),
+            high.data(),    first_pattern.data(), first_match.data(), matches.data(),        patterns.data(),
             clipping.data()};
   }
   Floor floor() const { return {floor_arrays.share, floor_arrays.marginals.data(), first.data()}; }
@@ -180,8 +180,7 @@ void bind(nb::module_& m, const char* name, const Body& body, const Names&... na
              In<double, 2> low, In<double, 2> high, Ints first_pattern, Ints first_match, Ints matches,
              Ints patterns, Floats clipping, double share, Floats marginals, Ints first, const More&... more) {
         body(CheckedOperators(values, heads, first_value, first_head, ranks, states, start, low, high,
-                              first_pattern, first_match, matches, patterns, clipping,
-                              {share, marginals, first}),
+                              first_pattern, first_match, matches, patterns, clipping, {share, marginals, first}),
              more...);
       },
       given("values"), given("heads"), given("first_value"), given("first_head"), given("ranks"), given("states"),

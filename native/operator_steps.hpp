@@ -23,7 +23,7 @@ struct StepOperators {
   const std::int64_t* first_pattern;          // where the patterns of a channel begin
   const std::int64_t *first_match, *matches;  // the states that each pattern can be
   const std::int64_t* patterns;               // the pattern of each state; a channel's begin where its marginals do
-  const double* clipping;  // per channel: what `clipped_weight` is for the columns of a table
+  const double* clipping;                     // per channel: what `clipped_weight` is for the columns of a table
 };
 
 // Sequences end to end: `codes` are (channels, steps).
