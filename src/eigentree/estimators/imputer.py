@@ -13,7 +13,6 @@ from eigentree.errors import DataError
 from eigentree.estimators.em_junction_tree import EMJunctionTree
 from eigentree.estimators.mixins.constructor_parameters import Parameters, cloned, estimator_class, learns
 from eigentree.estimators.mixins.density_mixin import require_estimator
-from eigentree.graphs.zoo import Mixture
 from eigentree.validation import different_names, one_of
 
 if TYPE_CHECKING:
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from eigentree.data.tables.columns import Columns
-    from eigentree.data.tables.state_rules import NumericRule
     from eigentree.validation import Seed
 
 __all__ = ["OUTPUTS", "JunctionTreeImputer", "default_estimator"]
@@ -30,15 +28,10 @@ __all__ = ["OUTPUTS", "JunctionTreeImputer", "default_estimator"]
 OUTPUTS = ("default", "pandas", "polars")
 """What `set_output` takes: rows as they came, or frames of a library."""
 
-USUAL_CLASSES = 16
-"""How many hidden states the mixture has that is fitted where no estimator is given."""
 
-
-def default_estimator(random_state: Seed, numeric: NumericRule = "emissions") -> EMJunctionTree:
-    """Return the unfitted mixture that is fitted where no estimator is given."""
-    return EMJunctionTree(
-        Mixture(USUAL_CLASSES), random_state=random_state, handle_unknown="missing", numeric=numeric
-    )
+def default_estimator(random_state: Seed) -> EMJunctionTree:
+    """Return the unfitted model that imputes where no estimator is given: its structure is learned too."""
+    return EMJunctionTree(random_state=random_state, handle_unknown="missing")
 
 
 @estimator_class
@@ -48,8 +41,8 @@ class JunctionTreeImputer(Parameters):
     Parameters
     ----------
     estimator : SpectralJunctionTree, EMJunctionTree or OnlineEMJunctionTree, optional
-        The model; it stays unfitted itself. By default a mixture of 16 latent classes,
-        ``EMJunctionTree(zoo.Mixture(16), handle_unknown="missing")``: unknown labels are imputed too.
+        The model; it stays unfitted itself. By default its structure is learned,
+        ``EMJunctionTree(handle_unknown="missing")``: unknown labels are imputed too.
     method : {"mode", "median", "sample"}
         "mode" takes the most probable state of each missing cell, and of a number its mean given the other cells
         of its row; "median" is the same but for numbers, which get their median; "sample" samples those of a row

@@ -20,7 +20,7 @@ from eigentree.data.tables.weights import LIGHT, checked_weights, positive_weigh
 from eigentree.errors import DataError
 from eigentree.estimators.classification.class_column import ClassColumn, column_of_class
 from eigentree.estimators.classification.class_targets import Targets, class_stream, label_array, shown_label
-from eigentree.estimators.imputer import default_estimator
+from eigentree.estimators.em_junction_tree import EMJunctionTree
 from eigentree.estimators.latent_class import LatentClassModel
 from eigentree.estimators.mixins.constructor_parameters import Parameters, cloned, estimator_class, learns
 from eigentree.estimators.mixins.density_mixin import require_estimator
@@ -28,6 +28,7 @@ from eigentree.estimators.mixins.sequence_mixin import SequenceMixin
 from eigentree.estimators.spectral_junction_tree import SpectralJunctionTree
 from eigentree.graphs.graph import LatentGraph
 from eigentree.graphs.learned_templates import open_template
+from eigentree.graphs.templates import Mixture
 from eigentree.messages import kept_notices, notice
 from eigentree.spectral.learn.shrinkage import choose_class_shrinkage
 from eigentree.validation import one_of, our_arithmetic
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
 
     from eigentree.arrays import Floats
     from eigentree.data.tables.columns import Columns
-    from eigentree.estimators.em_junction_tree import EMJunctionTree
     from eigentree.estimators.online_em import OnlineEMJunctionTree
     from eigentree.graphs.learned_templates import HiddenChowLiu
     from eigentree.validation import Seed
@@ -47,6 +47,10 @@ if TYPE_CHECKING:
     Estimator: TypeAlias = SpectralJunctionTree | EMJunctionTree | OnlineEMJunctionTree | Any
 
 __all__ = ["JunctionTreeClassifier"]
+
+
+USUAL_CLASSES = 16
+"""How many hidden states each class has where no estimator is given."""
 
 
 @estimator_class
@@ -141,7 +145,10 @@ class JunctionTreeClassifier(Parameters):
         pattern = self.estimator
         if pattern is None:
             # Within small classes bins are as good as densities, and far faster.
-            pattern = default_estimator(self.random_state, "quantiles")
+            classes = Mixture(USUAL_CLASSES)
+            pattern = EMJunctionTree(
+                classes, random_state=self.random_state, handle_unknown="missing", numeric="quantiles"
+            )
         if not isinstance(pattern, SequenceMixin):
             require_estimator(pattern)
         return pattern.as_tree() if isinstance(pattern, LatentClassModel) else pattern
