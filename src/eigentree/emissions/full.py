@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self
 
 import numpy as np
 from scipy.special import ndtr
@@ -26,7 +26,26 @@ BLOCK = 1024
 START_STEPS = 3
 """EM steps of the normal distribution that rows with missing cells start from: a start need not be a maximum."""
 
+PATTERNS = 64
+"""Patterns whose matrices are factorised at once: those of 30 columns and 16 states take 7 MB."""
+
 PRIOR_SHAPES = ("diagonal", "pooled")
+
+
+class ScatteredRows(NamedTuple):
+    """Rows of patterns of known columns that few others have: their matrices are factorised all at once.
+
+    Attributes
+    ----------
+    rows : array
+    place : array
+        Which of the patterns each row has.
+    masks : array, shape (patterns, columns)
+    """
+
+    rows: Integers
+    place: Integers
+    masks: Booleans
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -39,25 +58,39 @@ class PatternedRows:
         1, then the cells less the centre, 0 where missing: sums of products of these are weights, sums and squares.
     patterns : list of (rows, known columns)
         Each group's rows and a mask of the columns that they know.
+    scattered : list of ScatteredRows
+        Rows in groups with fewer rows than columns, some groups at a time.
     """
 
     cells: Floats
     patterns: list[tuple[Integers | slice, Booleans]]
+    scattered: list[ScatteredRows]
 
     @classmethod
-    def of(cls, cells: Floats, centre: Floats) -> Self:
-        """Return the rows of a matrix in which NaN is missing."""
+    def of(cls, cells: Floats, centre: Floats, scatter: bool = True) -> Self:
+        """Return the rows of a matrix in which NaN is missing; small groups may stand by themselves."""
         known = ~np.isnan(cells)
         made = np.ones((len(cells), cells.shape[1] + 1))
         if known.all():
             np.subtract(cells, centre, out=made[:, 1:])
-            return cls(made, [(slice(None), np.ones(cells.shape[1], bool))])
+            return cls(made, [(slice(None), np.ones(cells.shape[1], bool))], [])
         made[:, 1:] = np.where(known, cells - centre, 0.0)
         masks, groups = np.unique(known, axis=0, return_inverse=True)
         groups = np.ravel(groups)
         order = np.argsort(groups, kind="stable")
         rows = np.split(order, np.cumsum(np.bincount(groups, minlength=len(masks)))[:-1])
-        return cls(made, list(zip(rows, masks, strict=True)))
+        few = [scatter and len(own) < cells.shape[1] for own in rows]
+        many: list[tuple[Integers | slice, Booleans]] = [
+            (own, mask) for own, mask, is_few in zip(rows, masks, few, strict=True) if not is_few
+        ]
+        small = np.flatnonzero(few)
+        scattered = []
+        for start in range(0, len(small), PATTERNS):
+            part = small[start : start + PATTERNS]
+            sizes = [len(rows[place]) for place in part]
+            every = np.concatenate([rows[place] for place in part])
+            scattered.append(ScatteredRows(every, np.repeat(np.arange(len(part)), sizes), masks[part]))
+        return cls(made, many, scattered)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -130,7 +163,31 @@ class FullGaussian(Emission):
         for rows, known in features.patterns:
             own = features.cells[rows]
             made[rows] = self._pattern_lines(own if known.all() else own[:, np.append(True, known)], known)
+        for some in features.scattered:
+            precision, log_scale = self._precisions(some.masks)
+            apart = self._apart(features, some)
+            size = (np.einsum("nkij,nkj->nki", precision[some.place], apart) * apart).sum(axis=2)
+            known_columns = np.asarray(some.masks.sum(axis=1), np.float64)
+            constant = log_scale + 0.5 * math.log(2.0 * math.pi) * known_columns[:, None]
+            made[some.rows] = -0.5 * size - constant[some.place]
         return made
+
+    def _apart(self, features: PatternedRows, some: ScatteredRows) -> Floats:
+        """Return how far cells are from each state's mean, 0 where missing, shape (rows, states, columns)."""
+        apart = features.cells[some.rows, None, 1:] - (self.mean - self.centre)
+        return np.asarray(np.where(some.masks[some.place][:, None], apart, 0.0))
+
+    def _precisions(self, masks: Booleans) -> tuple[Floats, Floats]:
+        """Return the inverse covariance of the known columns of each pattern, 0 elsewhere, and half its log size.
+
+        The shapes are (patterns, states, columns, columns) and (patterns, states).
+        """
+        both = (masks[:, :, None] & masks[:, None, :])[:, None]
+        # A column that is not known stands by itself with variance 1.
+        factor = np.linalg.cholesky(np.where(both, self.covariance, np.eye(self.width)))
+        inverse = np.linalg.inv(factor)
+        log_scale = np.log(np.diagonal(factor, axis1=2, axis2=3)).sum(axis=2)
+        return np.where(both, inverse.swapaxes(2, 3) @ inverse, 0.0), log_scale
 
     def _pattern_lines(self, cells: Floats, known: Booleans) -> Floats:
         # Rows times W are the rows less the state's mean, whitened: W stacks [-W mean; W] of every state.
@@ -163,6 +220,19 @@ class FullGaussian(Emission):
                     given, spread = self._conditional(known)
                     sums = given @ sums @ given.transpose(0, 2, 1) + sums[:, :1, :1] * spread
                 made += sums
+        for some in features.scattered:
+            knows_any = np.asarray(some.masks.any(axis=1))
+            weights = counts[some.rows] * knows_any[some.place][:, None]
+            slope = self.covariance @ self._precisions(some.masks)[0]
+            whole = np.ones((len(some.rows), self.states, 1 + self.width))
+            whole[:, :, 1:] = np.einsum("nkij,nkj->nki", slope[some.place], self._apart(features, some))
+            whole[:, :, 1:] += self.mean - self.centre
+            by_state = whole.transpose(1, 2, 0)
+            made += (by_state * weights.T[:, None]) @ by_state.transpose(0, 2, 1)
+            each = np.zeros((len(some.masks), self.states))
+            np.add.at(each, some.place, weights)
+            shown = np.einsum("pk,pkij->kij", each, slope) @ self.covariance
+            made[:, 1:, 1:] += each.sum(axis=0)[:, None, None] * self.covariance - shown
         return made
 
     def _conditional(self, known: Booleans) -> tuple[Floats, Floats]:
@@ -235,6 +305,13 @@ class FullGaussian(Emission):
             around = np.einsum("kij,nj->nki", given[:, 1:], features.cells[rows])
             mean[rows] = np.where(known, cells[rows][:, None, :], around + self.centre)
             variance[rows] = np.diagonal(spread, axis1=1, axis2=2)[:, 1:]
+        for some in features.scattered:
+            slope = self.covariance @ self._precisions(some.masks)[0]
+            around = np.einsum("nkij,nkj->nki", slope[some.place], self._apart(features, some)) + self.mean
+            mask = some.masks[some.place][:, None]
+            mean[some.rows] = np.where(mask, cells[some.rows][:, None, :], around)
+            left = np.diagonal(self.covariance - slope @ self.covariance, axis1=2, axis2=3)
+            variance[some.rows] = np.where(mask, 0.0, left[some.place])
         return mean, np.maximum(variance, 0.0)
 
     def cdf(self, values: Floats, cells: Floats) -> Floats:
@@ -251,7 +328,7 @@ class FullGaussian(Emission):
 
     def sampled(self, cells: Floats, states: Integers, random: np.random.Generator) -> Floats:
         """Return the cells with missing ones sampled together, given the state and the known cells of each row."""
-        features, made = self.features(cells), np.array(cells)
+        features, made = PatternedRows.of(cells, self.centre, scatter=False), np.array(cells)
         noise = random.normal(size=cells.shape)
         for rows, known in features.patterns:
             if known.all():

@@ -81,7 +81,7 @@ class NormalScores(FullGaussian):
             known = ~np.isnan(cells[:, column])
             slopes[known, column] += marginal.log_density(cells[known, column])
         own = PatternedRows.of(scores, self.centre)
-        return ScoredRows(own.cells, own.patterns, np.nansum(slopes, axis=1))
+        return ScoredRows(own.cells, own.patterns, own.scattered, np.nansum(slopes, axis=1))
 
     def lines(self, features: Any) -> Floats:
         """Return the log density of the known cells of each row in each state."""
