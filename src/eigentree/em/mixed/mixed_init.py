@@ -101,17 +101,15 @@ class MixedInit:
 
     def _posterior(self, block: Block, shares: Floats, noise: float) -> Floats:
         """Return the posterior of the joint state of a block's parents in each row, given that of its class."""
-        graph, joint = self._graph, np.ones((len(shares), 1))
-        for name in block.parents:
+        graph = self._graph
+
+        def of_parent(name: str) -> Floats:
             states = graph.states[name]
-            if name in graph.hidden:
-                own = shares @ copies_of_class(shares.shape[1], states, noise)
-            else:
-                codes = self.rows.codes[:, graph.column(name)]
-                # A missing cell may be any.
-                own = np.vstack([np.eye(states), np.full(states, 1.0 / states)])[codes]
-            joint = (joint[:, :, None] * own[:, None, :]).reshape(len(shares), -1)
-        return joint
+            if name not in graph.hidden:
+                return shown_states(self.rows.codes[:, graph.column(name)], states)
+            return np.asarray(shares @ copies_of_class(shares.shape[1], states, noise))
+
+        return joint_states([of_parent(name) for name in block.parents], len(shares))
 
     def _random(self, random: np.random.Generator) -> Floats:
         """Return the tables of hidden variables that are clusters, each of what it is a parent of."""
@@ -125,18 +123,13 @@ class MixedInit:
             places = np.ravel_multi_index([seen[name][known] for name in axes], shape)
             parts.append(np.bincount(places, rows.weights[known], math.prod(shape)) + 1.0 / math.prod(shape))
         tables = layout.mixed(layout.normalised(np.concatenate(parts), layout.uniform), NOISE)
-        posteriors = []
-        for block in self._blocks:
-            joint = np.ones((len(rows.weights), 1))
-            for name in block.parents:
-                states = graph.states[name]
-                spread = np.vstack([np.eye(states), np.full(states, 1.0 / states)])
-                own = spread[seen[name]]
-                if name in labels:
-                    own = SHARPNESS * own + (1.0 - SHARPNESS) / states
-                joint = (joint[:, :, None] * own[:, None, :]).reshape(len(own), -1)
-            posteriors.append(joint)
-        return self.objective.of_posteriors(tables, posteriors)
+
+        def of_parent(name: str) -> Floats:
+            own = shown_states(seen[name], graph.states[name])
+            return SHARPNESS * own + (1.0 - SHARPNESS) / graph.states[name] if name in labels else own
+
+        every = [[of_parent(name) for name in block.parents] for block in self._blocks]
+        return self.objective.of_posteriors(tables, [joint_states(own, len(rows.weights)) for own in every])
 
     def _own_clusters(self, hidden: str, random: np.random.Generator) -> Integers:
         """Return clusters of the rows by the observed children of a hidden variable; at random if it has none."""
@@ -149,6 +142,19 @@ class MixedInit:
         numbers = [place for place, name in enumerate(self.numbers) if name in children]
         own = self.rows._replace(values=self.rows.values[:, numbers])
         return clusters(row_features(own, graph, [name for name in children if name in self._kept]), states, random)
+
+
+def shown_states(codes: Integers, states: int) -> Floats:
+    """Return each row's distribution of a variable that is known; a missing cell may be any state."""
+    return np.vstack([np.eye(states), np.full(states, 1.0 / states)])[codes]
+
+
+def joint_states(parents: Sequence[Floats], rows: int) -> Floats:
+    """Return the distribution of the joint state of parents in each row, given that of each, the last fastest."""
+    joint = np.ones((rows, 1))
+    for own in parents:
+        joint = (joint[:, :, None] * own[:, None, :]).reshape(rows, -1)
+    return joint
 
 
 class RowFeatures(NamedTuple):
@@ -182,9 +188,7 @@ def standardised(values: Floats, weights: Floats) -> Floats:
     return np.asarray(apart / np.where(spread > 0, spread, 1.0))
 
 
-def clusters(
-    rows: RowFeatures | tuple[Floats, Floats], count: int, random: np.random.Generator, iterations: int = LLOYD
-) -> Integers:
+def clusters(rows: RowFeatures, count: int, random: np.random.Generator) -> Integers:
     """Return the cluster of each row: k-means++ centres among some of the rows, and a few iterations."""
     from sklearn.cluster import KMeans
 
@@ -196,7 +200,7 @@ def clusters(
         return random.integers(count, size=len(points))
     with one_thread():
         seed = int(random.integers(2**31))
-        model = KMeans(count, n_init=1, max_iter=iterations, random_state=seed)
+        model = KMeans(count, n_init=1, max_iter=LLOYD, random_state=seed)
         with warnings.catch_warnings():
             # That it has not converged is meant.
             warnings.simplefilter("ignore")

@@ -18,7 +18,7 @@ import numpy as np
 
 from eigentree.em.mixed.mixed_fit import mixed_layout
 from eigentree.em.mixed.mixed_init import MixedInit
-from eigentree.em.mixed.mixed_objective import MixedObjective
+from eigentree.em.mixed.mixed_objective import MixedLayout, MixedObjective
 from eigentree.em.optimize.run import em_run
 from eigentree.em.optimize.stopping import Stopping
 from eigentree.em.sizes import CLASSES, Size, SizeSearch, SizeTrial
@@ -210,7 +210,7 @@ class MixedMember(NamedTuple):
 
     design: Design
     trial: SizeTrial
-    fits: tuple[tuple[MixedObjective, Floats], ...]
+    fits: tuple[tuple[MixedLayout, Floats], ...]
     histories: tuple[tuple[tuple[float, ...], tuple[float, ...]], ...]
     scores: Floats
 
@@ -252,7 +252,11 @@ def search_designs(problem: MixedProblem, random: np.random.Generator) -> Iterat
         nonlocal state
         member = _fitted(problem, design, random.spawn(1)[0])
         best = member if state.best is None or member.beats(state.best, problem.held_weights) else state.best
-        state = MixedSearchState((*state.members, member), design.size, best, 1, 1, problem.fits)
+        # What others were fitted with is let go: layouts of their lines grow with the rows.
+        every = [
+            each if each.design == best.design else each._replace(fits=()) for each in (*state.members, member)
+        ]
+        state = MixedSearchState(tuple(every), design.size, best, 1, 1, problem.fits)
         return member
 
     for first in problem.designs():
@@ -298,17 +302,17 @@ def _fitted(problem: MixedProblem, design: Design, random: np.random.Generator) 
         kind: Kind = "random" if design.tree else "mixture"
         start = MixedInit(objective, rows, problem.names).candidate(kind, random.spawn(1)[0]).make()
         *_, run = em_run(objective, start, Stopping("gain", 0.0), MOST_ITERATIONS, validation=held)
-        fits.append((objective, run.parameters))
+        fits.append((layout, run.parameters))
         histories.append((run.history, tuple(value / held.weight for value in run.validation)))
         passes += run.iterations
         log_likelihood += objective.log_likelihood(run.parameters)
         training += objective.weight
-        scores.append(_scores(problem, objective, run.parameters, held_rows))
+        scores.append(_scores(problem, layout, run.parameters, held_rows))
     trial = SizeTrial(
         design.size,
         "random" if design.tree else "mixture",
         passes,
-        fits[0][0].layout.free_count,
+        fits[0][0].free_count,
         log_likelihood / training,
         float(np.average(np.concatenate(scores), weights=problem.held_weights)),
         time.process_time() - began,
@@ -327,8 +331,8 @@ def average_designs(problem: MixedProblem, state: MixedSearchState) -> tuple[Lat
     if len(problem.folds) == 1:
         kept, validation = _worth_averaging(problem, state)
     if problem.whole is not None:
-        kept = [_with_all_rows(problem, objective, parameters) for objective, parameters in kept]
-    network = averaged_network([objective.layout.network(parameters) for objective, parameters in kept])
+        kept = [_with_all_rows(problem, layout, parameters) for layout, parameters in kept]
+    network = averaged_network([layout.network(parameters) for layout, parameters in kept])
     rows = sum(float(rows.weights.sum()) for rows, _ in problem.folds) / len(problem.folds)
     tried = SizeSearch(
         trials=tuple(member.trial for member in state.members),
@@ -343,7 +347,7 @@ def average_designs(problem: MixedProblem, state: MixedSearchState) -> tuple[Lat
 
 def _worth_averaging(
     problem: MixedProblem, state: MixedSearchState
-) -> tuple[list[tuple[MixedObjective, Floats]], float]:
+) -> tuple[list[tuple[MixedLayout, Floats]], float]:
     """Return the fits of the best design whose average has the highest held-out log-likelihood, and that."""
     held = problem.folds[0][1]
     first, *others = state.of_best_design
@@ -357,22 +361,20 @@ def _worth_averaging(
     return kept, best
 
 
-def _scores(problem: MixedProblem, objective: MixedObjective, parameters: Floats, rows: MixedRows) -> Floats:
+def _scores(problem: MixedProblem, layout: MixedLayout, parameters: Floats, rows: MixedRows) -> Floats:
     """Return the log density of each row."""
-    model = objective.layout.network(parameters).model
+    model = layout.network(parameters).model
     names = problem.columns
     values = {name: rows.values[:, place] for place, name in enumerate(problem.names)}
     return model.scored(rows.codes, {name: values[name] for name in names if name in values})
 
 
-def _with_all_rows(
-    problem: MixedProblem, objective: MixedObjective, parameters: Floats
-) -> tuple[MixedObjective, Floats]:
+def _with_all_rows(problem: MixedProblem, layout: MixedLayout, parameters: Floats) -> tuple[MixedLayout, Floats]:
     """Return parameters after one EM iteration on all rows."""
     assert problem.whole is not None
     how = (problem.missing, problem.pseudo_counts, problem.threads)
-    whole = MixedObjective.of(objective.layout, problem.names, problem.whole, *how)
-    return whole, whole.em_update(parameters)
+    whole = MixedObjective.of(layout, problem.names, problem.whole, *how)
+    return layout, whole.em_update(parameters)
 
 
 def averaged_network(networks: Sequence[MixedNetwork]) -> MixedNetwork:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -154,16 +155,11 @@ class MixedNetwork(LatentNetwork):
             free += emission.n_parameters - table
         return free
 
-    @property
+    @cached_property
     def model(self) -> MixedModel:
         """The model in codes and values."""
-        if "_mixed" not in vars(self):
-            base = super().model
-            vars(self)["_mixed"] = MixedModel(
-                base.graph, base.operators, base.tree, base.conditional_of, self, self.blocks, self.emissions
-            )
-        found: MixedModel = vars(self)["_mixed"]
-        return found
+        discrete = (self.graph, self.operators, self.tree, self._conditional)
+        return MixedModel(*discrete, self, self.blocks, self.emissions)
 
     def evidence(
         self, rows: Rows, cells: int, revealed: Collection[str] = ()
