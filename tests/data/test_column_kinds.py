@@ -69,19 +69,34 @@ EXAMPLES: dict[str, tuple[Any, str]] = {
     "rows of a small table": (np.arange(20), "0 … 19"),
 }
 
+MANY_CODES = ("letters of an alphabet", "rows of a small table")
+
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_the_rule_tells_what_columns_are(name: str) -> None:
     cells, expected = EXAMPLES[name]
     frame = pd.DataFrame({"x": cells})
-    columns = Columns.learned(frame, NUMBERS)
+    with kept_notices() as told:
+        columns = Columns.learned(frame, NUMBERS)
     assert columns.described() == f"x: {expected}"
+    assert bool(told) == (name in MANY_CODES)
     holed = pd.concat([frame, pd.DataFrame({"x": [None]})]).astype(
         object if frame["x"].dtype == bool else frame["x"].dtype if frame["x"].dtype.kind not in "iu" else float
     )
-    assert Columns.learned(holed, NUMBERS).described() == f"x: {expected}"
     weighed = ReadOptions(numeric="emissions", sample_weight=np.arange(len(frame)) % 2)
-    assert Columns.learned(frame, weighed) == columns
+    with kept_notices():
+        assert Columns.learned(holed, NUMBERS).described() == f"x: {expected}"
+        assert Columns.learned(frame, weighed) == columns
+
+
+def test_many_codes_are_warned_of_unless_they_are_said_to_be_some() -> None:
+    frame = pd.DataFrame({"age": drawn(np.arange(90), 900), "few": drawn(np.arange(12), 900)})
+    with pytest.warns(RuntimeWarning, match=r"'age' holds the whole numbers 0 … 89, .* codes of labels"):
+        assert Columns.learned(frame, NUMBERS).states == (90, 12)
+    kinds = {"age": "categorical"}
+    assert Columns.learned(frame, ReadOptions(numeric="emissions", kinds=kinds)).states == (90, 12)
+    assert Columns.learned(frame.to_numpy(), NUMBERS).states == (90, 12)
+    assert Columns.learned(frame, ReadOptions(numeric="error")).states == (90, 12)
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
@@ -90,10 +105,11 @@ def test_the_rule_is_the_same_however_rows_are_split(name: str, cuts: tuple[int,
     frame = pd.DataFrame({"x": EXAMPLES[name][0], "same": np.arange(len(EXAMPLES[name][0])) % 2})
     shuffled = frame.sample(frac=1, random_state=0)
     parts = [shuffled.iloc[a:b] for a, b in zip((0, *cuts), (*cuts, len(frame)), strict=True)]
-    whole = Columns.learned(frame, NUMBERS)
-    assert Columns.learned(reduce(add, map(Schema.of, parts)), NUMBERS) == whole
-    found = StreamSchema.of(iter([part for part in parts if len(part)]), NUMBERS)
-    assert Columns.learned(found.schema, NUMBERS) == whole
+    with kept_notices():
+        whole = Columns.learned(frame, NUMBERS)
+        assert Columns.learned(reduce(add, map(Schema.of, parts)), NUMBERS) == whole
+        found = StreamSchema.of(iter([part for part in parts if len(part)]), NUMBERS)
+        assert Columns.learned(found.schema, NUMBERS) == whole
 
 
 def test_more_numbers_than_are_kept_are_numbers_still(monkeypatch: pytest.MonkeyPatch) -> None:

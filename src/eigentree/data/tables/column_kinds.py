@@ -4,6 +4,7 @@ The rule where an estimator has densities for numbers (``numeric="emissions"``):
 
 1. Text, categories and truth values are categorical; categories that are declared in an order keep it (ordinal).
 2. Codes 0 … k-1 without a gap, and numbers of which at most 12 differ, each in 5 rows on average, are categorical.
+   Named columns of more than 12 codes are warned of: they may be numbers.
 3. Other whole numbers, none negative and 0 or 1 among them, are a count; -1 marks a missing cell there.
 4. Dates, durations, and text of which each cell is a date as 2024-02-29, are dates, numbers of days.
 5. All other numbers are continuous; whole numbers that name the rows are an error.
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from eigentree.data.tables.labels import Meaning
     from eigentree.data.tables.state_rules import ColumnKind, NumericRule
 
-__all__ = ["graph_numbers", "learned_meaning", "stands_for_itself"]
+__all__ = ["FEW_NUMBERS", "graph_numbers", "learned_meaning", "stands_for_itself"]
 
 FEW_NUMBERS = 12
 """Of no more different numbers each can be a category: months, grades and answers on scales have no more, and

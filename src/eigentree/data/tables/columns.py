@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eigentree.data.tables.column_kinds import graph_numbers, learned_meaning, stands_for_itself
+from eigentree.data.tables.column_kinds import FEW_NUMBERS, graph_numbers, learned_meaning, stands_for_itself
 from eigentree.data.tables.column_summary import Schema
 from eigentree.data.tables.labels import UNKNOWN, Bins, Labels, states_of
 from eigentree.data.tables.numbers import NUMBER_KINDS, Numbers
@@ -23,6 +23,7 @@ from eigentree.data.tables.state_rules import (
     checked_labels,
     given_kinds,
     given_labels,
+    report_codes,
     report_frequencies,
     report_names,
     without_codes,
@@ -128,6 +129,8 @@ class Columns:
                 seen = schema.columns[place]
                 labels = learned_meaning(seen, name, options.numeric, kinds.get(name))
                 report_names(name, labels, schema.rows - seen.missing)
+                if schema.names is not None and options.numeric == "emissions" and name not in kinds:
+                    report_codes(name, labels, FEW_NUMBERS)
             return without_codes(labels) if isinstance(labels, Labels) else (states_of(labels), labels)
 
         states, meanings = zip(*each_column(names, found), strict=True)
