@@ -1,0 +1,1 @@
+"""How sure: standard errors, intervals, bootstrap, tests and pooled estimates."""

@@ -1,0 +1,227 @@
+"""Estimates with their covariance matrix: standard errors, intervals, Wald tests, and tables for a paper."""
+
+from __future__ import annotations
+
+import html
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
+
+from eigentree.errors import ParameterError, UnknownNameError, quoted, what_there_is
+from eigentree.validation import finite_number
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Iterable, Sequence
+
+    from eigentree.arrays import Floats
+
+__all__ = ["Estimates", "Scale", "WaldTest"]
+
+Scale = Literal["identity", "log", "logit"]
+"""Where an estimate is about normal: as it is, its logarithm (what is positive), its logit (what is in (0, 1))."""
+
+MOST_SHOWN = 40
+"""Most estimates that are printed; tables for papers have all."""
+
+
+class WaldTest(NamedTuple):
+    """A Wald test that several quantities are zero together.
+
+    Attributes
+    ----------
+    statistic : float
+    df : int
+    p_value : float
+        Of the chi-squared distribution with `df` degrees of freedom.
+    """
+
+    statistic: float
+    df: int
+    p_value: float
+
+
+@dataclass(frozen=True, eq=False)
+class Estimates:
+    """Estimates of several quantities, with their covariance matrix.
+
+    Parameters
+    ----------
+    labels : sequence of tuple
+        What each is an estimate of: one label for each entry of `header`.
+    values : array, shape (quantities,)
+    covariance : array, shape (quantities, quantities)
+        NaN in the row and column of a quantity that has no standard error.
+    header : sequence of str
+        What the labels are, such as ``("variable", "state", "class")``.
+    scales : sequence of {"identity", "log", "logit"}, optional
+        Where each estimate is about normal; intervals are made there, so that those of probabilities stay inside 0
+        and 1. By default all are as they are.
+    df : array, shape (quantities,), optional
+        Degrees of freedom of a t distribution; by default intervals are normal.
+    notes : sequence of str
+        What a reader has to know, such as which parameters are on the boundary.
+
+    Examples
+    --------
+    >>> found = Estimates([("age",), ("income",)], np.array([0.5, -1.0]), np.diag([0.04, 0.25]), ["covariate"])
+    >>> found
+    covariate  estimate  std. error  95 % interval
+          age    0.5000      0.2000  [0.1080, 0.8920]
+       income   -1.0000      0.5000  [-1.9800, -0.0200]
+    >>> round(found.wald().p_value, 4)
+    0.0059
+    """
+
+    labels: Sequence[tuple[Hashable, ...]]
+    values: Floats
+    covariance: Floats
+    header: Sequence[str]
+    scales: Sequence[Scale] | None = None
+    df: Floats | None = None
+    notes: Sequence[str] = ()
+
+    @property
+    def standard_errors(self) -> Floats:
+        """The standard error of each; NaN where there is none."""
+        return np.sqrt(np.maximum(np.diagonal(self.covariance), 0.0))
+
+    def vcov(self) -> Floats:
+        """Return the covariance matrix of the estimates."""
+        return self.covariance
+
+    def confint(self, level: float = 0.95) -> Floats:
+        """Return an interval for each, shape (quantities, 2).
+
+        Parameters
+        ----------
+        level : float
+            The share of samples whose interval covers the truth, for large samples.
+        """
+        from scipy.stats import norm, t
+
+        if not 0 < finite_number("level", level, 0.0) < 1:
+            raise ParameterError(f"level is between 0 and 1, such as 0.95, not {quoted(level)}")
+        upper = (1.0 + level) / 2.0
+        width = np.full(len(self.values), norm.ppf(upper)) if self.df is None else t.ppf(upper, self.df)
+        made = np.empty((len(self.values), 2))
+        for scale in set(self._scales):
+            own = np.flatnonzero([each == scale for each in self._scales])
+            forward, slope, back = TRANSFORMS[scale]
+            with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+                middle = forward(self.values[own])
+                half = width[own] * self.standard_errors[own] * slope(self.values[own])
+                made[own] = back(np.stack([middle - half, middle + half], axis=1))
+        return made
+
+    def wald(self, chosen: Iterable[int] | None = None) -> WaldTest:
+        """Return the Wald test that some quantities are all zero.
+
+        Parameters
+        ----------
+        chosen : iterable of int, optional
+            Their places among the estimates; by default all.
+        """
+        from scipy.stats import chi2
+
+        own = list(range(len(self.values)) if chosen is None else chosen)
+        values, covariance = self.values[own], self.covariance[np.ix_(own, own)]
+        df = int(np.linalg.matrix_rank(covariance))
+        statistic = float(values @ np.linalg.pinv(covariance, hermitian=True) @ values)
+        return WaldTest(statistic, df, float(chi2.sf(statistic, df)))
+
+    def part(self, **wanted: Hashable) -> Estimates:
+        """Return the estimates whose labels are as wanted, such as ``variable="age"``."""
+        for name in wanted:
+            if name not in self.header:
+                raise UnknownNameError(f"no label is {quoted(name)}{what_there_is(name, self.header)}")
+        own = [
+            place
+            for place, labels in enumerate(self.labels)
+            if all(labels[list(self.header).index(name)] == label for name, label in wanted.items())
+        ]
+        if not own:
+            raise UnknownNameError(f"there are no estimates with {quoted(wanted)}")
+        return Estimates(
+            [self.labels[place] for place in own],
+            self.values[own],
+            self.covariance[np.ix_(own, own)],
+            self.header,
+            [self._scales[place] for place in own],
+            None if self.df is None else self.df[own],
+            self.notes,
+        )
+
+    def to_frame(self) -> Any:
+        """Return a pandas data frame: labels, estimate, standard error and the ends of the 95 % interval."""
+        import pandas as pd
+
+        low, high = self.confint().T
+        labels = {name: [each[place] for each in self.labels] for place, name in enumerate(self.header)}
+        numbers = {"estimate": self.values, "std_error": self.standard_errors, "lower": low, "upper": high}
+        return pd.DataFrame(labels | numbers)
+
+    def to_markdown(self, digits: int = 3) -> str:
+        """Return a table in Markdown, all numbers with so many digits after the point."""
+        head, lines = self._cells(digits)
+        rule = ["---"] * len(self.header) + ["---:"] * (len(head) - len(self.header))
+        return "\n".join("| " + " | ".join(line) + " |" for line in (head, rule, *lines)) + "\n"
+
+    def to_latex(self, digits: int = 3) -> str:
+        """Return a table in LaTeX (booktabs), all numbers with so many digits after the point."""
+        head, lines = self._cells(digits)
+        columns = "l" * len(self.header) + "r" * (len(head) - len(self.header))
+        first, *body = (" & ".join(_latex(cell) for cell in line) + r" \\" for line in (head, *lines))
+        begin, end = rf"\begin{{tabular}}{{{columns}}}", r"\end{tabular}"
+        return "\n".join([begin, r"\toprule", first, r"\midrule", *body, r"\bottomrule", end, ""])
+
+    @property
+    def _scales(self) -> Sequence[Scale]:
+        return ["identity"] * len(self.values) if self.scales is None else self.scales
+
+    def _cells(self, digits: int) -> tuple[list[str], list[list[str]]]:
+        """Return the head of a table and its lines, as text."""
+        head = [*self.header, "estimate", "std. error", "95 % interval"]
+        lines = []
+        for labels, value, error, (low, high) in zip(
+            self.labels, self.values, self.standard_errors, self.confint(), strict=True
+        ):
+            known = np.isfinite(error)
+            shown = [f"{error:.{digits}f}", f"[{low:.{digits}f}, {high:.{digits}f}]"] if known else ["", ""]
+            lines.append([*map(str, labels), f"{value:.{digits}f}", *shown])
+        return head, lines
+
+    def __repr__(self) -> str:
+        head, lines = self._cells(4)
+        widths = [max(len(line[place]) for line in (head, *lines)) for place in range(len(head))]
+        # The last column, of intervals, is flush left.
+        widths[-1] = 0
+        shown = [
+            "  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True))
+            for line in (head, *lines[:MOST_SHOWN])
+        ]
+        more = [f"… {len(lines) - MOST_SHOWN} more"] if len(lines) > MOST_SHOWN else []
+        return "\n".join([*(line.rstrip() for line in shown), *more, *self.notes])
+
+    def _repr_html_(self) -> str:
+        head, lines = self._cells(4)
+        rows = ["".join(f"<td>{html.escape(cell)}</td>" for cell in line) for line in lines]
+        top = "".join(f"<th>{html.escape(cell)}</th>" for cell in head)
+        notes = "".join(f"<p>{html.escape(note)}</p>" for note in self.notes)
+        return f"<table><tr>{top}</tr>{''.join(f'<tr>{row}</tr>' for row in rows)}</table>{notes}"
+
+
+TRANSFORMS: dict[Scale, tuple[Callable[[Floats], Floats], ...]] = {
+    "identity": (lambda x: x, lambda x: np.ones_like(x), lambda x: x),
+    "log": (np.log, lambda x: 1.0 / x, np.exp),
+    "logit": (
+        lambda x: np.log(x) - np.log1p(-x),
+        lambda x: 1.0 / (x * (1.0 - x)),
+        lambda x: 1.0 / (1.0 + np.exp(-x)),
+    ),
+}
+"""Of each scale: the function to it, its derivative, and its inverse."""
+
+
+def _latex(text: str) -> str:
+    return "".join({"&": r"\&", "%": r"\%", "_": r"\_", "#": r"\#", "$": r"\$"}.get(sign, sign) for sign in text)
