@@ -1,0 +1,1 @@
+"""Parameters that depend on covariates: multinomial logits, and hidden chains with inputs."""
