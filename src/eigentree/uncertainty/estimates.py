@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import html
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
 from eigentree.errors import ParameterError, UnknownNameError, quoted, what_there_is
+from eigentree.uncertainty.result_tables import ResultTable
 from eigentree.validation import finite_number
 
 if TYPE_CHECKING:
@@ -20,9 +20,6 @@ __all__ = ["Estimates", "Scale", "WaldTest"]
 
 Scale = Literal["identity", "log", "logit"]
 """Where an estimate is about normal: as it is, its logarithm (what is positive), its logit (what is in (0, 1))."""
-
-MOST_SHOWN = 40
-"""Most estimates that are printed; tables for papers have all."""
 
 
 class WaldTest(NamedTuple):
@@ -41,8 +38,8 @@ class WaldTest(NamedTuple):
     p_value: float
 
 
-@dataclass(frozen=True, eq=False)
-class Estimates:
+@dataclass(frozen=True, eq=False, repr=False)
+class Estimates(ResultTable):
     """Estimates of several quantities, with their covariance matrix.
 
     Parameters
@@ -80,6 +77,8 @@ class Estimates:
     scales: Sequence[Scale] | None = None
     df: Floats | None = None
     notes: Sequence[str] = ()
+
+    _last_flush_left: ClassVar[bool] = True
 
     @property
     def standard_errors(self) -> Floats:
@@ -161,19 +160,9 @@ class Estimates:
         numbers = {"estimate": self.values, "std_error": self.standard_errors, "lower": low, "upper": high}
         return pd.DataFrame(labels | numbers)
 
-    def to_markdown(self, digits: int = 3) -> str:
-        """Return a table in Markdown, all numbers with so many digits after the point."""
-        head, lines = self._cells(digits)
-        rule = ["---"] * len(self.header) + ["---:"] * (len(head) - len(self.header))
-        return "\n".join("| " + " | ".join(line) + " |" for line in (head, rule, *lines)) + "\n"
-
-    def to_latex(self, digits: int = 3) -> str:
-        """Return a table in LaTeX (booktabs), all numbers with so many digits after the point."""
-        head, lines = self._cells(digits)
-        columns = "l" * len(self.header) + "r" * (len(head) - len(self.header))
-        first, *body = (" & ".join(_latex(cell) for cell in line) + r" \\" for line in (head, *lines))
-        begin, end = rf"\begin{{tabular}}{{{columns}}}", r"\end{tabular}"
-        return "\n".join([begin, r"\toprule", first, r"\midrule", *body, r"\bottomrule", end, ""])
+    @property
+    def _words(self) -> int:
+        return len(self.header)
 
     @property
     def _scales(self) -> Sequence[Scale]:
@@ -191,25 +180,6 @@ class Estimates:
             lines.append([*map(str, labels), f"{value:.{digits}f}", *shown])
         return head, lines
 
-    def __repr__(self) -> str:
-        head, lines = self._cells(4)
-        widths = [max(len(line[place]) for line in (head, *lines)) for place in range(len(head))]
-        # The last column, of intervals, is flush left.
-        widths[-1] = 0
-        shown = [
-            "  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True))
-            for line in (head, *lines[:MOST_SHOWN])
-        ]
-        more = [f"… {len(lines) - MOST_SHOWN} more"] if len(lines) > MOST_SHOWN else []
-        return "\n".join([*(line.rstrip() for line in shown), *more, *self.notes])
-
-    def _repr_html_(self) -> str:
-        head, lines = self._cells(4)
-        rows = ["".join(f"<td>{html.escape(cell)}</td>" for cell in line) for line in lines]
-        top = "".join(f"<th>{html.escape(cell)}</th>" for cell in head)
-        notes = "".join(f"<p>{html.escape(note)}</p>" for note in self.notes)
-        return f"<table><tr>{top}</tr>{''.join(f'<tr>{row}</tr>' for row in rows)}</table>{notes}"
-
 
 TRANSFORMS: dict[Scale, tuple[Callable[[Floats], Floats], ...]] = {
     "identity": (lambda x: x, lambda x: np.ones_like(x), lambda x: x),
@@ -221,7 +191,3 @@ TRANSFORMS: dict[Scale, tuple[Callable[[Floats], Floats], ...]] = {
     ),
 }
 """Of each scale: the function to it, its derivative, and its inverse."""
-
-
-def _latex(text: str) -> str:
-    return "".join({"&": r"\&", "%": r"\%", "_": r"\_", "#": r"\#", "$": r"\$"}.get(sign, sign) for sign in text)
