@@ -41,7 +41,8 @@ EXAMPLES: dict[str, tuple[Any, str]] = {
     "grades": (drawn([1.0, 1.5, 2.0]), "1, 1.5, 2"),
     "codes": (drawn(np.arange(5)), "0 … 4"),
     "codes and a missing mark": (drawn([-1, 0, 1, 2]), "0 … 2"),
-    "letters of an alphabet": (drawn(np.arange(26)), "0 … 25"),
+    "codes of months": (drawn(np.arange(12)), "0 … 11"),
+    "age from birth": (drawn(np.arange(90)), "count"),
     "years": (drawn([1990, 2000, 2010]), "1990, 2000, 2010"),
     "truths": (drawn([True, False]), "False, True"),
     "text": (drawn(["no", "yes"]), "'no', 'yes'"),
@@ -66,36 +67,33 @@ EXAMPLES: dict[str, tuple[Any, str]] = {
         RANDOM.choice(np.arange(100_000, 900_000), ROWS, replace=False),
         "continuous",
     ),
-    "rows of a small table": (np.arange(20), "0 … 19"),
+    "rows of a small table": (np.arange(20), "count"),
 }
-
-MANY_CODES = ("letters of an alphabet", "rows of a small table")
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_the_rule_tells_what_columns_are(name: str) -> None:
     cells, expected = EXAMPLES[name]
     frame = pd.DataFrame({"x": cells})
-    with kept_notices() as told:
-        columns = Columns.learned(frame, NUMBERS)
+    columns = Columns.learned(frame, NUMBERS)
     assert columns.described() == f"x: {expected}"
-    assert bool(told) == (name in MANY_CODES)
     holed = pd.concat([frame, pd.DataFrame({"x": [None]})]).astype(
         object if frame["x"].dtype == bool else frame["x"].dtype if frame["x"].dtype.kind not in "iu" else float
     )
     weighed = ReadOptions(numeric="emissions", sample_weight=np.arange(len(frame)) % 2)
-    with kept_notices():
-        assert Columns.learned(holed, NUMBERS).described() == f"x: {expected}"
-        assert Columns.learned(frame, weighed) == columns
+    assert Columns.learned(holed, NUMBERS).described() == f"x: {expected}"
+    assert Columns.learned(frame, weighed) == columns
 
 
-def test_many_codes_are_warned_of_unless_they_are_said_to_be_some() -> None:
+def test_many_whole_numbers_are_a_count_where_they_have_a_name_and_codes_in_an_array() -> None:
     frame = pd.DataFrame({"age": drawn(np.arange(90), 900), "few": drawn(np.arange(12), 900)})
-    with pytest.warns(RuntimeWarning, match=r"'age' holds the whole numbers 0 … 89, .* codes of labels"):
-        assert Columns.learned(frame, NUMBERS).states == (90, 12)
+    assert Columns.learned(frame, NUMBERS).described() == "age: count; few: 0 … 11"
     kinds = {"age": "categorical"}
     assert Columns.learned(frame, ReadOptions(numeric="emissions", kinds=kinds)).states == (90, 12)
-    assert Columns.learned(frame.to_numpy(), NUMBERS).states == (90, 12)
+    assert Columns.learned(frame.to_numpy(), NUMBERS).described() == "x0: 0 … 89; x1: 0 … 11"
+    assert Columns.learned(frame.to_numpy().tolist(), NUMBERS).states == (90, 12)
+    graph = et.LatentGraph({"h": 2, "age": 90, "few": 12}, [("h", "age"), ("h", "few")], ["h"])
+    assert Columns.of(graph).fitted_to(frame, NUMBERS).described() == "age: 0 … 89; few: 0 … 11"
     assert Columns.learned(frame, ReadOptions(numeric="error")).states == (90, 12)
 
 
@@ -105,11 +103,10 @@ def test_the_rule_is_the_same_however_rows_are_split(name: str, cuts: tuple[int,
     frame = pd.DataFrame({"x": EXAMPLES[name][0], "same": np.arange(len(EXAMPLES[name][0])) % 2})
     shuffled = frame.sample(frac=1, random_state=0)
     parts = [shuffled.iloc[a:b] for a, b in zip((0, *cuts), (*cuts, len(frame)), strict=True)]
-    with kept_notices():
-        whole = Columns.learned(frame, NUMBERS)
-        assert Columns.learned(reduce(add, map(Schema.of, parts)), NUMBERS) == whole
-        found = StreamSchema.of(iter([part for part in parts if len(part)]), NUMBERS)
-        assert Columns.learned(found.schema, NUMBERS) == whole
+    whole = Columns.learned(frame, NUMBERS)
+    assert Columns.learned(reduce(add, map(Schema.of, parts)), NUMBERS) == whole
+    found = StreamSchema.of(iter([part for part in parts if len(part)]), NUMBERS)
+    assert Columns.learned(found.schema, NUMBERS) == whole
 
 
 def test_more_numbers_than_are_kept_are_numbers_still(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,8 +3,8 @@
 The rule where an estimator has densities for numbers (``numeric="emissions"``):
 
 1. Text, categories and truth values are categorical; categories that are declared in an order keep it (ordinal).
-2. Codes 0 … k-1 without a gap, and numbers of which at most 12 differ, each in 5 rows on average, are categorical.
-   Named columns of more than 12 codes are warned of: they may be numbers.
+2. Codes 0 … k-1 without a gap, in a named column at most 12, are categorical, and so are numbers of which at most
+   12 differ, each in 5 rows on average.
 3. Other whole numbers, none negative and 0 or 1 among them, are a count; -1 marks a missing cell there.
 4. Dates, durations, and text of which each cell is a date as 2024-02-29, are dates, numbers of days.
 5. All other numbers are continuous; whole numbers that name the rows are an error.
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from eigentree.data.tables.labels import Meaning
     from eigentree.data.tables.state_rules import ColumnKind, NumericRule
 
-__all__ = ["FEW_NUMBERS", "graph_numbers", "learned_meaning", "stands_for_itself"]
+__all__ = ["graph_numbers", "learned_meaning", "stands_for_itself"]
 
 FEW_NUMBERS = 12
 """Of no more different numbers each can be a category: months, grades and answers on scales have no more, and
@@ -51,11 +51,12 @@ _THOUSANDS = re.compile(r"\s*[+-]?[0-9]{1,3}(,[0-9]{3})*(\.[0-9]*)?\s*")
 
 
 def learned_meaning(
-    seen: ColumnSummary, name: str, numeric: NumericRule, kind: ColumnKind | None = None
+    seen: ColumnSummary, name: str, numeric: NumericRule, kind: ColumnKind | None = None, named: bool = True
 ) -> Meaning:
     """Return what the cells of a column are, by its summary; weights count for bins only.
 
-    A kind that the user said takes the place of the rule.
+    A kind that the user said takes the place of the rule. Columns without names of their own may hold any number of
+    codes, as sampled rows do.
     """
     if kind in NUMBER_KINDS or (
         kind is None and numeric == "emissions" and seen.beyond and seen.span() is not None
@@ -83,7 +84,7 @@ def learned_meaning(
     known = known_numbers(found)
     if not len(known.values):
         raise _without_cells(name)
-    if kind is None and numeric == "emissions" and not _are_few(found):
+    if kind is None and numeric == "emissions" and not _are_few(found, named):
         if _name_rows(known):
             raise DataError(
                 f"column {name!r} holds {len(known.values)} different whole numbers in as many rows, such as "
@@ -146,14 +147,14 @@ def _check_finite(found: ValueCounts, name: str) -> None:
         raise DataError(f"column {name!r} holds {infinite}, which is no state; mark missing cells as NaN")
 
 
-def _are_few(found: ValueCounts) -> bool:
+def _are_few(found: ValueCounts, named: bool) -> bool:
     """Return whether numbers are codes, or so few that each is a category."""
     known = known_numbers(found)
     different, rows = len(known.values), int(known.counts.sum())
     if different > MOST_DIFFERENT:
         return False
     codes = known.values[0] == 0 and known.values[-1] == different - 1 and _whole(known)
-    if codes and not looks_continuous(known.values, rows):
+    if codes and (different <= FEW_NUMBERS or not (named or looks_continuous(known.values, rows))):
         return True
     # Two numbers have no distribution between them.
     return different <= 2 or (different <= FEW_NUMBERS and rows >= FEW_ROWS_EACH * different)

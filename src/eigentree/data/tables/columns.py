@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eigentree.data.tables.column_kinds import FEW_NUMBERS, graph_numbers, learned_meaning, stands_for_itself
+from eigentree.data.tables.column_kinds import graph_numbers, learned_meaning, stands_for_itself
 from eigentree.data.tables.column_summary import Schema
 from eigentree.data.tables.labels import UNKNOWN, Bins, Labels, states_of
 from eigentree.data.tables.numbers import NUMBER_KINDS, Numbers
@@ -23,7 +23,6 @@ from eigentree.data.tables.state_rules import (
     checked_labels,
     given_kinds,
     given_labels,
-    report_codes,
     report_frequencies,
     report_names,
     without_codes,
@@ -101,9 +100,9 @@ class Columns:
 
         The columns of a frame keep their names; those of anything else are called x0, x1, …. The labels of a column
         are, in this order: those given, those declared by a categorical, the truth values, and else those that
-        occur, sorted. Whole numbers 0, 1, … without a gap are codes, and stand for themselves. The number -1 marks
-        a missing cell where the other numbers of its column begin at 0, or are labels of text. Which columns are
-        numbers is decided in `column_kinds`.
+        occur, sorted. Whole numbers 0, 1, … without a gap are codes, and stand for themselves, unless the rule of
+        `column_kinds` says that they are numbers. The number -1 marks a missing cell where the other numbers of its
+        column begin at 0, or are labels of text.
 
         Parameters
         ----------
@@ -127,10 +126,8 @@ class Columns:
             labels: Meaning | None = _given(name, given.get(name), kinds.get(name))
             if labels is None:
                 seen = schema.columns[place]
-                labels = learned_meaning(seen, name, options.numeric, kinds.get(name))
+                labels = learned_meaning(seen, name, options.numeric, kinds.get(name), schema.names is not None)
                 report_names(name, labels, schema.rows - seen.missing)
-                if schema.names is not None and options.numeric == "emissions" and name not in kinds:
-                    report_codes(name, labels, FEW_NUMBERS)
             return without_codes(labels) if isinstance(labels, Labels) else (states_of(labels), labels)
 
         states, meanings = zip(*each_column(names, found), strict=True)

@@ -35,7 +35,6 @@ __all__ = [
     "given_kinds",
     "given_labels",
     "is_frequency",
-    "report_codes",
     "report_frequencies",
     "report_names",
     "without_codes",
@@ -185,15 +184,6 @@ def report_names(name: str, meaning: Meaning, cells: int) -> None:
         notice(
             f"column {name!r} is an identifier: {len(meaning.values)} different labels in {cells} rows, which are "
             f"not informative about new rows and mislead a learned structure; drop the column, or join labels"
-        )
-
-
-def report_codes(name: str, meaning: Meaning, few: int) -> None:
-    """Warn where a column has more than a `few` codes 0 … k-1: an age that begins at 0 looks the same."""
-    if isinstance(meaning, Labels) and len(meaning.values) > few and without_codes(meaning)[1] is None:
-        notice(
-            f"column {name!r} holds the whole numbers 0 … {len(meaning.values) - 1}, which are read as codes of "
-            f"labels; say emissions={{{name!r}: 'gaussian'}} if they are a number, 'categorical' if they are not"
         )
 
 
