@@ -24,7 +24,7 @@ from eigentree.em.estep.unique_rows import DistinctRows, columns_with_missing
 from eigentree.em.out_of_core.dask_workers import ClusterRows
 from eigentree.em.out_of_core.parted_rows import PartedObjective, sampled_numbers
 from eigentree.em.tree_objective import TreeObjective
-from eigentree.estimators.memory_sample import parted_rows
+from eigentree.estimators.fits.memory_sample import parted_rows
 
 GRAPH = et.zoo.hmm(6, 1, 3, 4)
 PLAIN = {"accelerate": False, "max_iter": 6, "tol": 0.0, "stopping": "paper", "pseudo_counts": 0.5}
@@ -126,8 +126,8 @@ def test_a_multistart_on_a_sample_is_finished_in_all_partitions(
 
 
 def little_memory(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr("eigentree.estimators.memory_sample.MEMORY_ROWS", 400)
-    patch.setattr("eigentree.estimators.memory_sample.ROWS_PER_PARAMETER", 1)
+    patch.setattr("eigentree.estimators.fits.memory_sample.MEMORY_ROWS", 400)
+    patch.setattr("eigentree.estimators.fits.memory_sample.ROWS_PER_PARAMETER", 1)
     patch.setattr(ClusterRows, "few", lambda self: None)
 
 

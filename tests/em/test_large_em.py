@@ -250,10 +250,10 @@ def test_work_comes_in_order_and_stops_at_an_error() -> None:
 def small_memory(patch: pytest.MonkeyPatch, memory_rows: int = 500, finish_rows: int = 2_000) -> None:
     """Let little fit into memory, so that a few thousand rows are many."""
     patch.setattr(DiskRows, "few", lambda self: None)
-    patch.setattr("eigentree.estimators.memory_sample.MEMORY_ROWS", memory_rows)
-    patch.setattr("eigentree.estimators.memory_sample.ROWS_PER_PARAMETER", 1)
-    patch.setattr("eigentree.estimators.memory_sample.FINISH_ROWS", finish_rows)
-    patch.setattr("eigentree.estimators.memory_sample.FINISH_ROWS_PER_PARAMETER", 1)
+    patch.setattr("eigentree.estimators.fits.memory_sample.MEMORY_ROWS", memory_rows)
+    patch.setattr("eigentree.estimators.fits.memory_sample.ROWS_PER_PARAMETER", 1)
+    patch.setattr("eigentree.estimators.fits.memory_sample.FINISH_ROWS", finish_rows)
+    patch.setattr("eigentree.estimators.fits.memory_sample.FINISH_ROWS_PER_PARAMETER", 1)
     patch.setattr(on_disk, "STRETCH", 700)
 
 
@@ -374,7 +374,7 @@ def test_sizes_are_tried_on_a_sample_and_the_tree_is_that_of_all_rows(
     settings = {"random_state": 0, "n_init": 1}
     same_fit(et.EMJunctionTree("auto", **settings).fit(folder), et.EMJunctionTree("auto", **settings).fit(rows))
     monkeypatch.setattr(DiskRows, "few", lambda self: None)
-    monkeypatch.setattr("eigentree.estimators.memory_sample.MEMORY_ROWS", 600)
+    monkeypatch.setattr("eigentree.estimators.fits.memory_sample.MEMORY_ROWS", 600)
     model = et.EMJunctionTree("auto", **settings)
     with pytest.warns(UserWarning, match="sizes are tried on a sample of 600 of the 4,000 rows"):
         model.fit(folder)

@@ -32,7 +32,7 @@ from eigentree.em.mixed.number_columns import NumberColumns
 from eigentree.em.out_of_core.number_rows import DiskNumbers, NumberRows
 from eigentree.em.out_of_core.number_workers import ClusterNumbers
 from eigentree.em.out_of_core.parted_rows import sampled_numbers
-from eigentree.estimators.number_fits import number_rows
+from eigentree.estimators.fits.number_fits import number_rows
 
 SLOW = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 FAMILIES = {("a", "b"): "full", ("c",): "gaussian"}
@@ -227,10 +227,10 @@ def same_fit(one: et.EMJunctionTree, other: et.EMJunctionTree) -> None:
 
 
 def small_memory(patch: pytest.MonkeyPatch, rows: int = 500, finish_rows: int = 1_200) -> None:
-    patch.setattr("eigentree.estimators.memory_sample.MEMORY_ROWS", rows)
-    patch.setattr("eigentree.estimators.memory_sample.ROWS_PER_PARAMETER", 1)
-    patch.setattr("eigentree.estimators.memory_sample.FINISH_ROWS", finish_rows)
-    patch.setattr("eigentree.estimators.memory_sample.FINISH_ROWS_PER_PARAMETER", 1)
+    patch.setattr("eigentree.estimators.fits.memory_sample.MEMORY_ROWS", rows)
+    patch.setattr("eigentree.estimators.fits.memory_sample.ROWS_PER_PARAMETER", 1)
+    patch.setattr("eigentree.estimators.fits.memory_sample.FINISH_ROWS", finish_rows)
+    patch.setattr("eigentree.estimators.fits.memory_sample.FINISH_ROWS_PER_PARAMETER", 1)
     short_stretches(patch, 300)
 
 

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import KW_ONLY, field
-from functools import cache, partial
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 import numpy as np
 
-from eigentree.counting.pair_counts import PairCounts
 from eigentree.counting.structure_and_schema import resolved
 from eigentree.data.streams.encoded_stream import Encoded, any_rows_and_columns
 from eigentree.data.tables.rows import Rows
 from eigentree.data.tables.state_rules import ReadOptions
 from eigentree.em.em_report import StartReport
-from eigentree.em.estep.unique_rows import DistinctRows, columns_with_missing
-from eigentree.em.holdout import Fold, check_split, folds_of, held_out
-from eigentree.em.init.trees import FEW_PSEUDO_COUNTS, KINDS
+from eigentree.em.init.trees import KINDS
 from eigentree.em.mixed.emission_choice import (
     checked_emissions,
     column_kinds,
@@ -27,16 +23,14 @@ from eigentree.em.mixed.emission_choice import (
     given_families,
 )
 from eigentree.em.optimize.stopping import Stopping
-from eigentree.em.parameters import ParameterLayout
-from eigentree.em.size_search import SizeProblem, average, search
-from eigentree.em.smoothing import PSEUDO_COUNTS
+from eigentree.em.size_search import average, search
 from eigentree.em.tree_fit import TreeFit, fit_rows
-from eigentree.em.tree_objective import TreeObjective
 from eigentree.errors import ParameterError, quoted
-from eigentree.estimators.memory_sample import fit_sample, parted_rows, search_sample, some_of
+from eigentree.estimators.fits.memory_sample import fit_sample, parted_rows, search_sample, some_of
+from eigentree.estimators.fits.tree_fits import EMSettings, size_problem, tree_fit
 from eigentree.estimators.mixins.constructor_parameters import estimator_class, learns
 from eigentree.estimators.mixins.iterative_mixin import IterativeMixin, warn_interrupted
-from eigentree.estimators.mixins.latent_mixin import LatentMixin, checked_init, encoded
+from eigentree.estimators.mixins.latent_mixin import LatentMixin, checked_init
 from eigentree.graphs.learned_templates import open_template
 from eigentree.inference.networks.network import LatentNetwork
 from eigentree.progress import shown_search
@@ -48,6 +42,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from eigentree.arrays import Floats
+    from eigentree.counting.pair_counts import PairCounts
     from eigentree.data.tables.columns import Columns
     from eigentree.data.tables.state_rules import Categories, NumericRule, UnknownRule
     from eigentree.em.init.trees import Kind
@@ -265,7 +260,7 @@ class EMJunctionTree(IterativeMixin, LatentMixin):
             count = rows.count
         if not families:
             assert isinstance(rows, Rows)
-            fit = self._tree_fit(graph, columns, rows, sample_weight, validation, random, finish)
+            fit = tree_fit(self._settings, graph, columns, rows, sample_weight, validation, random, finish)
         init = checked_init(self.init, fit.graph) if isinstance(self.init, LatentNetwork) else self._start
         most = self.max_iter * (self.n_init if init == "random" else 1)
         has_choice = self.pseudo_counts == "auto" and not families
@@ -307,7 +302,7 @@ class EMJunctionTree(IterativeMixin, LatentMixin):
             pairs = parted.pairs(columns) if count < parted.count else None
         else:
             count = found.count
-        problem = self._size_problem(template, found, columns, sample_weight, validation, random, pairs)
+        problem = size_problem(self._settings, template, found, columns, sample_weight, validation, random, pairs)
         state, converged = self._searched(search(problem, random), "sizes")
         network, sizes = average(problem, state)
         network, (trial, fits) = self._in_order(network).with_columns(columns), state.best
@@ -354,7 +349,7 @@ class EMJunctionTree(IterativeMixin, LatentMixin):
         """Return the estimator after a search over structures and emissions of a table with numbers."""
         # What numbers need is imported once there are some.
         from eigentree.em.mixed.number_columns import NumberColumns
-        from eigentree.estimators import number_fits as fits
+        from eigentree.estimators.fits import number_fits as fits
 
         numbers = NumberColumns.of(columns, families_of_columns(self.emissions, columns))
         if isinstance(X, Encoded):
@@ -368,7 +363,7 @@ class EMJunctionTree(IterativeMixin, LatentMixin):
             rows,
             None if validation is None else numbers.read(validation, None),
             self.validation_fraction,
-            FEW_PSEUDO_COUNTS if isinstance(self.pseudo_counts, str) else float(self.pseudo_counts),
+            self._settings.search_pseudo_counts,
             self.n_jobs,
             self.n_init,
             template.most_states,
@@ -393,44 +388,6 @@ class EMJunctionTree(IterativeMixin, LatentMixin):
             }
         )
 
-    def _size_problem(
-        self,
-        template: HiddenChowLiu,
-        rows: Rows,
-        columns: Columns,
-        sample_weight: ArrayLike | None,
-        validation: ArrayLike | Any | None,
-        random: np.random.Generator,
-        every: PairCounts | None,
-    ) -> SizeProblem:
-        """Return what sizes are tried on: the tree of training rows, or of the pairs of all rows, and the folds."""
-        known = DistinctRows.of(*encoded(rows, columns, sample_weight)).by_name(columns.names)
-        hidden_states, trees = (
-            None if isinstance(size, str) else size for size in (template.hidden_states, template.trees)
-        )
-        if validation is not None:
-            folds: tuple[Fold, ...] = (Fold(known, DistinctRows.of(*encoded(validation, columns, None))),)
-        else:
-            chosen = self.validation_fraction or trees is not None
-            folds = folds_of(known, self.validation_fraction, random, one=bool(chosen))
-        # Held-out rows are not learned from, unless all are held out in turn.
-        pairs = _pairs(columns, known if len(folds) > 1 else folds[0].rows)
-        if every is not None:
-            pairs = every if validation is not None else every - _pairs(columns, folds[0].validation)
-        tree = cache(partial(template.candidate, pairs))
-        return SizeProblem(
-            tree,
-            folds,
-            frozenset().union(*(columns_with_missing(part.codes, tree(1)) for fold in folds for part in fold)),
-            pseudo_counts=FEW_PSEUDO_COUNTS if isinstance(self.pseudo_counts, str) else float(self.pseudo_counts),
-            whole=known if validation is None and len(folds) == 1 else None,
-            threads=self.n_jobs,
-            hidden_states=hidden_states,
-            trees=trees,
-            most_states=template.most_states,
-            fits=self.n_init,
-        )
-
     def _check_arguments(self, validation: object) -> None:
         self._check_runs(KINDS, LatentNetwork)
         checked_emissions(self.emissions)
@@ -438,41 +395,6 @@ class EMJunctionTree(IterativeMixin, LatentMixin):
             raise ParameterError("validation rows are given, so validation_fraction must be 0")
         if self.finish_rows is not None and not (isinstance(self.finish_rows, str) and self.finish_rows == "auto"):
             whole_number("finish_rows", self.finish_rows)
-
-    def _tree_fit(
-        self,
-        graph: LatentGraph,
-        columns: Columns,
-        X: Rows,
-        sample_weight: ArrayLike | None,
-        validation: ArrayLike | Any | None,
-        random: np.random.Generator,
-        finish: Finish | None,
-    ) -> TreeFit:
-        """Return the fit of rows, with those that are held out."""
-        codes, states, weights = encoded(X, columns, sample_weight)
-        held: DistinctRows | None = None
-        if validation is not None:
-            held = DistinctRows.of(*encoded(validation, columns, None))
-        elif share := self.validation_fraction:
-            held_weights = held_out(weights, share, random)
-            weights = weights - held_weights
-            check_split(float(weights.sum()), float(held_weights.sum()), share, len(codes))
-            held = DistinctRows.of(codes, states, held_weights)
-        rows = DistinctRows.of(codes, states, weights)
-        incomplete = columns_with_missing(rows.codes, graph) | (
-            finish.rows.with_missing() if finish else frozenset()
-        )
-        checked: TreeObjective | None = None
-        if held is not None:
-            incomplete |= columns_with_missing(held.codes, graph)
-            checked = TreeObjective.of(graph, held, incomplete, 0.0, self.n_jobs)
-        pseudo_counts = PSEUDO_COUNTS[0] if isinstance(self.pseudo_counts, str) else float(self.pseudo_counts)
-        parameters = ParameterLayout.of(graph).learned_count
-        stopping = self._stopping(len(rows.weights), float(rows.weights.sum()), parameters)
-        return TreeFit(
-            graph, rows, incomplete, pseudo_counts, stopping, self.max_iter, self.accelerate, self.n_jobs, checked
-        )
 
     def _mixed_fit(
         self,
@@ -486,7 +408,7 @@ class EMJunctionTree(IterativeMixin, LatentMixin):
     ) -> tuple[MixedFit, Finish | None, int]:
         """Return the fit of rows with numbers, with those held out, where it ends, and how many rows there are."""
         from eigentree.em.mixed.number_columns import NumberColumns
-        from eigentree.estimators import number_fits as fits
+        from eigentree.estimators.fits import number_fits as fits
 
         numbers = NumberColumns.of(columns, families)
         graph = numbers.graph(graph)
@@ -499,9 +421,14 @@ class EMJunctionTree(IterativeMixin, LatentMixin):
         count = len(rows.codes)
         held = None if validation is None else numbers.read(validation, None)
         rows, held = (rows, held) if held else fits.split_rows(rows, share, random)
-        pseudo_counts = PSEUDO_COUNTS[0] if isinstance(self.pseudo_counts, str) else float(self.pseudo_counts)
-        ends = (finish, pseudo_counts, self._stopping, self.max_iter, self.n_jobs)
+        ends = (finish, self._settings.first_pseudo_counts, self._stopping, self.max_iter, self.n_jobs)
         return fits.mixed_fit(graph, numbers, rows, held, *ends), finish, count
+
+    @property
+    def _settings(self) -> EMSettings:
+        """How EM runs."""
+        how = (self.max_iter, self.pseudo_counts, self.validation_fraction)
+        return EMSettings(self._stopping, *how, self.n_init, self.accelerate, self.n_jobs)
 
     @property
     def _column_kinds(self) -> dict[str, str]:
@@ -513,7 +440,3 @@ class EMJunctionTree(IterativeMixin, LatentMixin):
         if self.tol is not None:
             return Stopping(self.stopping, float(self.tol))
         return Stopping.usual(self.stopping, rows, weight, parameters)
-
-
-def _pairs(columns: Columns, rows: DistinctRows) -> PairCounts:
-    return PairCounts.empty(columns).count(Rows.of_codes(rows.codes, columns), rows.weights)

@@ -23,7 +23,7 @@ from eigentree.em.out_of_core.number_rows import DiskNumbers
 from eigentree.em.out_of_core.number_workers import ClusterNumbers
 from eigentree.em.out_of_core.parted_rows import sampled_numbers
 from eigentree.errors import DataError
-from eigentree.estimators.memory_sample import sampled_places, some_of, tried_places
+from eigentree.estimators.fits.memory_sample import sampled_places, some_of, tried_places
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
