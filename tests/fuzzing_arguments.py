@@ -440,6 +440,7 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
     "expected_counts": {"X": data, "sample_weight": weights},
     "bic": {"X": data, "sample_weight": weights},
     "aic": {"X": data, "sample_weight": weights},
+    "criteria": {"X": data, "sample_weight": weights},
     "get_params": {"deep": of(True, False)},
     "set_params": {},
     "fit": {"X": data, "y": of(None), "sample_weight": weights},
@@ -469,6 +470,7 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
             "impute": {"method": of("mode", "median", "sample"), "random_state": seed},
             "bic": {"sample_weight": weights},
             "aic": {"sample_weight": weights},
+            "criteria": {"sample_weight": weights},
         }.items()
     },
     "EMHMM.sample": {"n": of(0, 1, 5, 10**12), "length": of(1, 4, 10**12), "random_state": seed},

@@ -9,7 +9,7 @@ import numpy as np
 from eigentree.data.tables.weights import positive_weights
 from eigentree.estimators.em_junction_tree import EMJunctionTree
 from eigentree.estimators.mixins.constructor_parameters import estimator_class
-from eigentree.estimators.mixins.information_criteria import MAXIMUM_LIKELIHOOD
+from eigentree.estimators.mixins.information_criteria import MAXIMUM_LIKELIHOOD, entropy_r2
 from eigentree.graphs.templates import Mixture
 from eigentree.validation import whole_number
 
@@ -127,12 +127,7 @@ class LatentClassModel(EMJunctionTree):
         GOLD as entropy R² and StepMix as `relative_entropy`; NaN for one class.
         """
         posterior = np.asarray(self.predict_proba(X))
-        if posterior.shape[1] == 1:
-            return float("nan")
-        weights = positive_weights(sample_weight, len(posterior))
-        log_posterior = np.log(posterior, out=np.zeros_like(posterior), where=posterior > 0)
-        each = -(posterior * log_posterior).sum(axis=1) / np.log(posterior.shape[1])
-        return 1.0 - float(np.average(each, weights=weights))
+        return entropy_r2(posterior, positive_weights(sample_weight, len(posterior)))
 
     def as_tree(self) -> EMJunctionTree:
         """Return the unfitted `EMJunctionTree` that learns the same."""

@@ -92,6 +92,17 @@ class LatentMixin(HiddenQueries, DensityMixin):
         """Return Akaike's information criterion on rows, -2 · log-likelihood + 2 · `n_parameters_`."""
         return self._criteria(X, sample_weight).aic
 
+    def criteria(self, X: ArrayLike | Any, sample_weight: ArrayLike | None = None) -> Criteria:
+        """Return all information criteria on rows by name, with log-likelihood, parameters and entropy R².
+
+        `Criteria` says what each is. They compare fits of maximum likelihood, as `bic` does.
+        """
+        rows = self._rows(X)
+        hidden = self._model.graph.hidden
+        found = self._marginals(rows, hidden)[0].values() if hidden else ()
+        weights = positive_weights(sample_weight, rows.count)
+        return self._criteria(rows, sample_weight, [(posterior, weights) for posterior in found])
+
     def expected_counts(
         self, X: ArrayLike | Any, sample_weight: ArrayLike | None = None
     ) -> dict[Any, LabeledTable]:
@@ -101,11 +112,16 @@ class LatentMixin(HiddenQueries, DensityMixin):
         """
         return expected_counts(self._tables, X, sample_weight, self.n_jobs)
 
-    def _criteria(self, X: ArrayLike | Any, sample_weight: ArrayLike | None) -> Criteria:
+    def _criteria(
+        self,
+        X: ArrayLike | Any,
+        sample_weight: ArrayLike | None,
+        posteriors: Sequence[tuple[Floats, Floats]] = (),
+    ) -> Criteria:
         log_prob = self.score_samples(X)
         weights = positive_weights(sample_weight, len(log_prob))
         prior = float(vars(self).get("pseudo_counts_", self.pseudo_counts))
-        return Criteria.of_rows(log_prob, weights, self.n_parameters_, float(weights.sum()), prior)
+        return Criteria.of_rows(log_prob, weights, self.n_parameters_, float(weights.sum()), prior, posteriors)
 
     def _in_order(self, network: LatentNetwork) -> LatentNetwork:
         """Return learned tables with hidden states in canonical order, unless the user's start has named them."""
@@ -116,7 +132,9 @@ def checked_init(init: LatentNetwork, graph: LatentGraph) -> LatentNetwork:
     """Return the network to start from, once it is one of the graph."""
     if not isinstance(init, LatentNetwork):
         raise NetworkError(f"init is a LatentNetwork, not {type(init).__name__}")
-    if init.graph != graph:
+    # EM reads ordered labels as numbers, of which the graph of a fit has one state.
+    ordered = dict.fromkeys((name for group in init.all_emissions for name in group), 1)
+    if init.graph.with_states(ordered) != graph:
         raise NetworkError("init belongs to another graph than the structure; build it on the same one")
     return init
 

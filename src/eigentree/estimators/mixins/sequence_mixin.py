@@ -26,7 +26,7 @@ from eigentree.validation import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -395,6 +395,19 @@ class HiddenSequenceMixin(SequenceMixin):
         """Return Akaike's information criterion, -2 · log-likelihood + 2 · `n_parameters_`."""
         return self._criteria(X, lengths, sample_weight).aic
 
+    @our_arithmetic
+    def criteria(
+        self, X: ArrayLike | Any, lengths: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+    ) -> Criteria:
+        """Return all information criteria by name, with log-likelihood, parameters and entropy R² of the steps.
+
+        `Criteria` says what each is. They compare fits of maximum likelihood, as `bic` does.
+        """
+        sequences = self._sequences(X, lengths)
+        weights = np.repeat(positive_weights(sample_weight, sequences.count), sequences.lengths)
+        found = self.model_.of_each(self._of_steps(self.model_.smoothed(sequences)))
+        return self._criteria(sequences, None, sample_weight, [(posterior, weights) for posterior in found])
+
     def to_network(self, length: int) -> LatentNetwork:
         """Return the `LatentNetwork` of sequences of one length, with the same tables at every step.
 
@@ -403,7 +416,13 @@ class HiddenSequenceMixin(SequenceMixin):
         """
         return self.model_.network(whole_number("length", length))
 
-    def _criteria(self, X: ArrayLike | Any, lengths: ArrayLike | None, sample_weight: ArrayLike | None) -> Criteria:
+    def _criteria(
+        self,
+        X: ArrayLike | Any,
+        lengths: ArrayLike | None,
+        sample_weight: ArrayLike | None,
+        posteriors: Iterable[tuple[Floats, Floats]] = (),
+    ) -> Criteria:
         sequences = self._sequences(X, lengths)
         log_prob = self.score_samples(sequences)
         weights = positive_weights(sample_weight, len(log_prob))
@@ -411,7 +430,7 @@ class HiddenSequenceMixin(SequenceMixin):
         if not steps > 0:
             raise DataError("no sequence that counts has a step; there is nothing to judge the model by")
         prior = max(float(self.pseudo_counts), float(self.sticky))
-        return Criteria.of_rows(log_prob, weights, self.n_parameters_, steps, prior)
+        return Criteria.of_rows(log_prob, weights, self.n_parameters_, steps, prior, posteriors)
 
     def _of_chains(self, sequences: Sequences, each: Sequence[NDArray[Any]]) -> Any:
         """Return what was found for each step and chain, in the form of the sequences."""
