@@ -32,8 +32,18 @@ __all__ = [
     "signs_of_life",
 ]
 
-FOREIGN = ("n_components", "n_clusters", "n_states", "nclass")
-"""What other libraries call the number of hidden states or classes."""
+SIZES = ("the number of hidden states is", "n_classes", "hidden_states")
+
+EMISSIONS = ("densities of numbers are", "emissions")
+
+FOREIGN = {
+    **dict.fromkeys(("n_components", "n_clusters", "n_states", "nclass"), SIZES),
+    **dict.fromkeys(("n_iter", "maxiter"), ("the largest number of iterations is", "max_iter")),
+    **dict.fromkeys(("covariance_type", "measurement", "distributions"), EMISSIONS),
+    "strategy": ("how missing cells are filled is", "method"),
+    "nrep": ("the number of starts is", "n_init"),
+}
+"""What other libraries call an argument: what that is, and our names for it."""
 
 STRUCTURE_SIZE = "hidden_states= of the structure, as in zoo.Mixture(hidden_states=3)"
 
@@ -115,8 +125,12 @@ def refuse_foreign_names(given: Iterable[str], known: Collection[str]) -> None:
     """Raise `ParameterError` where an argument is called as in another library, with the name that it has here."""
     for name in given:
         if name in FOREIGN and name not in known:
-            word = next((f"{own}=" for own in ("n_classes", "hidden_states") if own in known), STRUCTURE_SIZE)
-            raise ParameterError(f"there is no argument {name}; the number of hidden states is {word}")
+            what, *own = FOREIGN[name]
+            word = next((f"{each}=" for each in own if each in known), "")
+            if not word and FOREIGN[name] == SIZES:
+                word = STRUCTURE_SIZE
+            if word:
+                raise ParameterError(f"there is no argument {name}; {what} {word}")
 
 
 def on_terminal() -> bool:

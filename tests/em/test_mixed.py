@@ -207,6 +207,12 @@ def test_a_number_given_the_rest_has_the_conditional_density() -> None:
     network = network_of(TREE, drawn(200), GROUPS, seed=2)
     row = {"a": np.nan, "b": 0.4, "c": 1.0, "colour": 1, "size": None}
     density = network.conditional(["a"], {"b": 0.4, "c": 1.0, "colour": 1})
+    with pytest.raises(et.ParameterError, match="n is a whole number of at least 1, not -1"):
+        density.sample(-1)
+    with pytest.raises(
+        et.DataError, match=r"'a' is a number .*conditional\(\['a'\], .* without 'colour' beside it"
+    ):
+        network.conditional(["colour", "a"], {})
     grid = np.linspace(-20.0, 20.0, 801)
     values = np.array([logsumexp(enumerated(network, {**row, "a": a})) for a in grid])
     expected = np.exp(values - logsumexp(enumerated(network, row)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -186,6 +187,23 @@ def test_a_hidden_markov_model_has_hmmlearns_names() -> None:
 def test_words_of_other_libraries_are_answered_with_ours(made: type, word: str, foreign: str) -> None:
     with pytest.raises(et.ParameterError, match=f"there is no argument {foreign}; the number of hidden .*{word}"):
         made(**{foreign: 3})
+
+
+@pytest.mark.parametrize(
+    ("made", "foreign", "word"),
+    [
+        (et.LatentClassModel, "n_iter", "the largest number of iterations is max_iter="),
+        (et.LatentClassModel, "measurement", "densities of numbers are emissions="),
+        (et.HMM, "covariance_type", "densities of numbers are emissions="),
+        (et.EMJunctionTree, "nrep", "the number of starts is n_init="),
+        (et.JunctionTreeImputer, "strategy", "how missing cells are filled is method="),
+    ],
+)
+def test_other_words_are_answered_where_there_is_such_a_parameter(made: Any, foreign: str, word: str) -> None:
+    with pytest.raises(et.ParameterError, match=f"there is no argument {foreign}; {word}"):
+        made(**{foreign: 3})
+    with pytest.raises(TypeError, match="unexpected keyword argument 'n_iter'"):
+        et.SpectralJunctionTree(n_iter=3)  # type: ignore[call-arg]
 
 
 def test_old_names_of_parameters_work_and_warn(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from eigentree.data.tables.cells import date_array
 from eigentree.errors import DataError, naming, quoted
-from eigentree.validation import an_array, checked_quantiles, generator
+from eigentree.validation import an_array, checked_quantiles, generator, whole_number
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -98,6 +98,7 @@ class ConditionalDensity:
 
     def sample(self, n: int = 1, random_state: Seed = None) -> Floats:
         """Return numbers that are sampled from it."""
+        whole_number("n", n)
         random = generator(random_state)
         states = random.choice(len(self.weights), n, p=self.weights)
         cells = np.repeat(self.cells[None], n, axis=0)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from eigentree.data.tables.rows import Rows
-from eigentree.errors import DataError
+from eigentree.errors import DataError, quoted
 from eigentree.inference.mixed.density import ConditionalDensity, mixture_quantiles
 from eigentree.inference.mixed.evidence import evidence_of, rows_of_evidence
 from eigentree.inference.networks.hidden_variables import NetworkModel
@@ -92,7 +92,7 @@ class MixedModel(NetworkModel):
     @our_arithmetic
     def predict(self, X: ArrayLike | Any, target: str) -> tuple[Floats, int]:
         """Return P(target | the other cells) of a category, and for how many rows it was undefined."""
-        self._check_category(target)
+        self._check_categories([target])
         rows = Rows.of(X, self.columns)
         proba = np.empty((rows.count, self.columns.states[self.columns.position(target)]))
         undefined = 0
@@ -272,8 +272,7 @@ class MixedModel(NetworkModel):
     @our_arithmetic
     def joint(self, names: Sequence[str]) -> Floats:
         """Return the table of some categories, numbers integrated out."""
-        for name in names:
-            self._check_category(name)
+        self._check_categories(names)
         return self.network_model.joint(names)
 
     @property
@@ -284,8 +283,7 @@ class MixedModel(NetworkModel):
     @our_arithmetic
     def conditional(self, names: Sequence[str], given: Mapping[str, float]) -> Floats:
         """Return the table P(names | given) of categories; evidence may be numbers."""
-        for name in different_names("names", names):
-            self._check_category(name)
+        self._check_categories(different_names("names", names))
         known, _ = self._single(given)
         evidence = self._evidence_codes(known)
         wanted = [*names]
@@ -317,9 +315,12 @@ class MixedModel(NetworkModel):
                     return place, group, group.index(name)
         raise DataError(f"{name!r} is no number")
 
-    def _check_category(self, name: str) -> None:
-        if name in self.columns.numbers:
-            raise DataError(
-                f"{name!r} is a number and has a density, no probabilities of states; predict gives its mean and "
-                f"quantiles, conditional([{name!r}], given=…) its density"
-            )
+    def _check_categories(self, names: Sequence[str]) -> None:
+        for name in names:
+            if name in self.columns.numbers:
+                others = [quoted(each) for each in names if each != name]
+                alone = f", without {', '.join(others)} beside it" if others else ""
+                raise DataError(
+                    f"{name!r} is a number and has a density, no probabilities of states; predict gives its mean, "
+                    f"predict_quantiles its quantiles, and conditional([{name!r}], given=…) its density{alone}"
+                )
