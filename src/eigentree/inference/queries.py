@@ -261,7 +261,8 @@ class Queries(ABC):
 def by_row(X: Any, proba: Floats, names: Sequence[str], labels: Sequence[Sequence[Hashable]]) -> LabeledTable:
     """Return distributions of variables, one per row of X and called as there, with their states named."""
     row = "row" if "row" not in names else "of row"
-    return LabeledTable.answer(proba, (row, *names), (row_labels(X, len(proba)), *labels))
+    rows = range(len(proba)) if isinstance(X, Rows) else row_labels(X, len(proba))
+    return LabeledTable.answer(proba, (row, *names), (rows, *labels))
 
 
 def _array(labels: Sequence[Hashable]) -> NDArray[Any]:

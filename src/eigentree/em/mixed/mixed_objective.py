@@ -14,6 +14,7 @@ import numpy as np
 from eigentree.em.estep.unique_rows import margins
 from eigentree.em.mixed.mixed_rows import STRETCH, MixedRows, Stretch
 from eigentree.em.optimize.objective import Evaluation, ExpectedCounts, Objective, SimplexVector
+from eigentree.errors import NetworkError
 from eigentree.inference.mixed.mixed_network import MixedNetwork
 from eigentree.inference.mixed.number_leaves import LEAST
 
@@ -101,8 +102,27 @@ class MixedLayout(SimplexVector):
         return MixedNetwork(graph, named, every)
 
     def vector(self, network: MixedNetwork) -> Floats:
-        """Return the parameters of a network on the same graph, with emissions of the same groups and families."""
-        return self.joined(self.tables.vector(network), network.emissions)
+        """Return the parameters of a network on the same graph.
+
+        Raises `NetworkError` unless it has emissions of the same groups, families and sizes.
+        """
+        given = network.all_emissions
+        for group, own in self.emissions.items():
+            if (
+                group not in given
+                or type(given[group]) is not type(own)
+                or given[group].vector.shape != own.vector.shape
+            ):
+                raise NetworkError(
+                    f"the network has no emission of {', '.join(map(repr, group))} that is {own.family!r} with "
+                    f"{own.vector.size} parameters, as these rows need; give emissions= as those of the network"
+                )
+        tables = {(key,) if isinstance(key, str) else key: table for key, table in network.tables.items()}
+        # Numbers, and ordered labels in EM, have one state.
+        numbers = {name for block in self.blocks for name in block.columns}
+        shapes = self.tables.shapes
+        each = [np.ones(shapes[key]) if key[0] in numbers else tables[key] for key in self.tables.axes]
+        return self.joined(np.concatenate([table.ravel() for table in each]), given)
 
 
 class Responsibilities(NamedTuple):
