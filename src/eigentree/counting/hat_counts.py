@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eigentree.counting.counts import Counts
-from eigentree.counting.hats import LEVELS, MOST_HATS, hat_values
+from eigentree.counting.hats import LEVELS, hat_values
 from eigentree.counting.joint_table import JointTable, collected
 
 if TYPE_CHECKING:
@@ -26,7 +26,8 @@ def count_hats(
 ) -> Counts:
     """Return counts with chunks of (codes, weights or None) added.
 
-    `numbers` says which columns are numbers: their codes are levels, and they are counted as hats.
+    `numbers` says which columns are numbers: their codes are levels, and they are counted as so many hats as they
+    have states.
     """
     counter = _HatCounter(counts, numbers)
     for codes, weights in chunks:
@@ -48,9 +49,8 @@ class _HatCounter:
         self.sparse = layout.empty_sparse()
         self.residual: Floats | None = None
         self.rows: float = 0
-        below = np.minimum(np.arange(LEVELS) * (MOST_HATS - 1) // LEVELS, MOST_HATS - 2)
-        self.below = below
-        self.upper = hat_values(MOST_HATS)[np.arange(LEVELS), below + 1]
+        shown = {states for number, states in zip(numbers, like.columns.states, strict=True) if number}
+        self.hats = {hats: _two_hats(hats) for hats in shown}
 
     def add(self, codes: Codes, weights: NDArray[Any] | None) -> None:
         """Count rows of codes, each as often as its weight says."""
@@ -90,7 +90,8 @@ class _HatCounter:
         for column, states in zip(group, shape, strict=True):
             own = codes[chosen, column]
             if self.numbers[column]:
-                below, upper = self.below[own], self.upper[own]
+                lower, parts = self.hats[states]
+                below, upper = lower[own], parts[own]
                 keys = keys * states + below
                 keys = np.concatenate([keys, keys + 1])
                 values = np.concatenate([values * (1.0 - upper), values * upper])
@@ -102,6 +103,13 @@ class _HatCounter:
         """Return what was counted."""
         like = self.like
         return Counts.laid_out(like.columns, like.layout, self.dense, self.sparse, self.residual, self.rows)
+
+
+def _two_hats(hats: int) -> tuple[Integers, Floats]:
+    """Return, for each level, the first of the two hats that are not 0 there, and the value of the second."""
+    levels = np.arange(LEVELS)
+    below = levels * (hats - 1) // LEVELS
+    return below, hat_values(hats, hats)[levels, below + 1]
 
 
 def _all(known: Booleans, columns: Sequence[int]) -> Booleans:

@@ -36,12 +36,17 @@ __all__ = [
     "coarse_hats",
     "hat_values",
     "level_codes",
+    "level_distribution",
     "level_tables",
+    "numbers_in_levels",
     "usual_hats",
 ]
 
 LEVELS = 512
 """Levels of u: sixteen between the finest knots, over each of which a hat changes by a sixteenth."""
+
+STEPS = 16
+"""In so many steps a hat rises from one knot to the next of the hats that are counted."""
 
 HATS = (5, 9, 17, 33)
 """Numbers of hats to choose from. Each one's knots are among those of the next, so that the finest is counted and
@@ -53,33 +58,45 @@ POINTS = 8
 """Points of the quadrature of a level's mean."""
 
 
-def hat_values(hats: int) -> Floats:
-    """Return each hat in the middle of each level, shape (levels, hats).
+def hat_values(hats: int, counted: int = MOST_HATS) -> Floats:
+    """Return each hat in each level, shape (levels, hats).
+
+    Where fewer than the finest hats are counted, they change in wider steps: their values are multiples of 1/32, so
+    that sums of products of a few of them are exact.
 
     Examples
     --------
     >>> hat_values(33)[0, :3].tolist(), float(hat_values(5).sum(axis=1).min())
     ([0.96875, 0.03125, 0.0], 1.0)
     """
-    return _hats_at((np.arange(LEVELS) + 0.5) / LEVELS, hats)
+    steps = STEPS * (counted - 1)
+    return _hats_at((np.arange(LEVELS) * steps // LEVELS + 0.5) / steps, hats)
 
 
-def coarse_hats(hats: int) -> Floats:
-    """Return hats in terms of the finest ones, shape (hats, finest hats).
+def coarse_hats(hats: int, counted: int = MOST_HATS) -> Floats:
+    """Return hats in terms of those that are counted, shape (hats, counted hats).
 
     Examples
     --------
     >>> bool((hat_values(33) @ coarse_hats(9).T == hat_values(9)).all())
     True
     """
-    return np.ascontiguousarray(_hats_at(np.arange(MOST_HATS) / (MOST_HATS - 1), hats).T)
+    return np.ascontiguousarray(_hats_at(np.arange(counted) / (counted - 1), hats).T)
 
 
-def level_tables(hats: int) -> Floats:
+def level_tables(hats: int, counted: int = MOST_HATS) -> Floats:
     """Return what takes moments of hats to a table over levels, shape (levels, hats); columns are normalised."""
-    values = hat_values(hats)
+    values = hat_values(hats, counted)
     densities = values / values.sum(axis=0)
     return np.asarray(np.linalg.solve((values.T @ densities).T, densities.T).T)
+
+
+def level_distribution(moments: Floats, hats: int) -> Floats:
+    """Return the distribution over levels of a column, given the moments of the hats that are counted."""
+    counted = len(moments)
+    # Positive but for noise, as it is about uniform.
+    table = np.maximum(level_tables(hats, counted) @ (coarse_hats(hats, counted) @ moments), 0.0)
+    return np.asarray(table / table.sum())
 
 
 def _hats_at(places: Floats, hats: int) -> Floats:
@@ -182,4 +199,13 @@ def level_codes(codes: Codes, values: Floats, scales: Sequence[HatScale | None])
         scale = scales[channel]
         assert scale is not None
         made[:, channel] = scale.levels(values[:, place])
+    return made
+
+
+def numbers_in_levels(codes: Floats, scales: Sequence[HatScale | None], random: np.random.Generator) -> Floats:
+    """Return cells with a number in place of each level, sampled inside it."""
+    made = np.array(codes, np.float64)
+    for channel, scale in enumerate(scales):
+        if scale is not None:
+            made[:, channel] = scale.at((made[:, channel] + random.random(len(made))) / LEVELS)
     return made

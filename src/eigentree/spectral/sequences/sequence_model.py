@@ -14,7 +14,7 @@ from eigentree.core.sequences.operator_steps import (
     score_sequences,
     smooth_sequences,
 )
-from eigentree.counting.hats import HATS, LEVELS, level_codes, usual_hats
+from eigentree.counting.hats import HATS, level_codes, numbers_in_levels, usual_hats
 from eigentree.counting.holdout_sample import held_share
 from eigentree.counting.window_counts import batches_of_steps
 from eigentree.inference.operators.normalised_scoring import ChainRuleScores, floor_of
@@ -196,14 +196,7 @@ class SpectralSequenceModel:
             own = starts[first : last + 1] - begin
             sample_sequences(self.operators, self._floor, empty, own, np.asarray(random.random(empty.shape)))
             made[begin:end] = blocks.decoded(empty.T, dtype)
-        return self._sampled_numbers(made, random) if self.numbers else made
-
-    def _sampled_numbers(self, codes: Codes, random: np.random.Generator) -> Floats:
-        """Return cells with a number in place of each level, sampled inside it."""
-        made = codes.astype(np.float64)
-        for channel, scale in self.numbers:
-            made[:, channel] = scale.at((made[:, channel] + random.random(len(made))) / LEVELS)
-        return made
+        return numbers_in_levels(made, self.scales, random) if self.numbers else made
 
     def _patterns(self, sequences: Sequences, first: int, last: int) -> tuple[Codes, Integers]:
         """Return the patterns of some sequences, and where each starts among them."""
@@ -283,7 +276,7 @@ class SpectralSequenceModel:
         sampled = blocks.encoded(codes).T.copy()
         sample_unknown(self.operators, self._floor, sampled, starts, np.asarray(random.random(sampled.shape)))
         made = blocks.decoded(sampled.T, codes.dtype)
-        return self._sampled_numbers(made, random) if self.numbers else made
+        return numbers_in_levels(made, self.scales, random) if self.numbers else made
 
     def _filled(self, codes: Codes, starts: Integers, shares: Sequence[float] | None) -> Codes | Floats:
         blocks = self.fit.plan.blocks

@@ -23,7 +23,7 @@ import numpy as np
 
 from eigentree.core.sequences.operator_steps import StepOperators
 from eigentree.core.trees.chain_rule import CLIPPED
-from eigentree.counting.hats import MOST_HATS, coarse_hats, hat_values, level_tables
+from eigentree.counting.hats import MOST_HATS, coarse_hats, hat_values, level_distribution, level_tables
 from eigentree.counting.joint_table import ColumnFeatures
 from eigentree.inference.threads import one_thread
 from eigentree.planning.window_plan import Cell
@@ -74,12 +74,7 @@ def level_marginals(plan: WindowPlan, marginals: Sequence[Floats], hats: int) ->
     """Return the distributions of all blocks as those over their symbols: numbers over levels in place of hats."""
     made = []
     for counted, marginal in zip(plan.hats, marginals, strict=True):
-        if counted:
-            # Positive but for noise, as it is about uniform.
-            table = np.maximum(level_tables(hats) @ (coarse_hats(hats) @ marginal), 0.0)
-            made.append(np.asarray(table / table.sum()))
-        else:
-            made.append(marginal)
+        made.append(level_distribution(marginal, hats) if counted else marginal)
     return tuple(made)
 
 
