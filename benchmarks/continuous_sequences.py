@@ -19,7 +19,7 @@ from scipy.stats import norm
 
 from benchmarks.measure import show_note, show_table
 from eigentree import EMHMM, SpectralHMM
-from eigentree.counting.hats import HatScale
+from eigentree.counting.levels.hats import HatScale
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

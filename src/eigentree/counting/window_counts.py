@@ -17,8 +17,8 @@ from eigentree.core.counting.window_cutting import cut_windows, hash_pieces
 from eigentree.counting.additive import Additive
 from eigentree.counting.count_layout import CountLayout
 from eigentree.counting.counts import Counts
-from eigentree.counting.hat_counts import count_hats
-from eigentree.counting.hats import level_codes
+from eigentree.counting.levels.hat_counts import count_hats
+from eigentree.counting.levels.hats import level_codes
 from eigentree.counting.holdout_sample import SAMPLE_ROWS, RowSample
 from eigentree.data.tables.columns import Columns
 from eigentree.errors import DataError
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from eigentree.arrays import Booleans, Codes, Integers
-    from eigentree.counting.hats import HatScale
+    from eigentree.counting.levels.hats import HatScale
     from eigentree.data.sequences.sequence_codes import Sequences
     from eigentree.planning.window_plan import ChannelBlocks, Group, WindowPlan
 

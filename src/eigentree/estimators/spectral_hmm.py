@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self
 
 import numpy as np
 
-from eigentree.counting.hats import HATS, LEVELS, MOST_HATS, HatScale
+from eigentree.counting.levels.hats import HATS, LEVELS, MOST_HATS, HatScale
 from eigentree.counting.window_counts import SequenceStatistics, check_plan
 from eigentree.data.sequences.sequence_codes import Sequences, per_step
 from eigentree.data.sequences.steps import SequenceForm

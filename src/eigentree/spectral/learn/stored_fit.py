@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eigentree.counting.additive import read_stored, stored_content
-from eigentree.counting.hats import HATS, LEVELS, MOST_HATS
+from eigentree.counting.levels.hats import HATS, LEVELS, MOST_HATS
 from eigentree.counting.holdout_sample import EVERY_HASH, SAMPLE_ROWS, RowSample
 from eigentree.counting.statistics import Statistics
 from eigentree.counting.window_counts import SequenceStatistics, sample_width
@@ -20,7 +20,7 @@ from eigentree.io.documents import Section, number, plain, whole
 from eigentree.planning.window_plan import Cell, ChannelBlocks, WindowBond, WindowPlan
 from eigentree.spectral.learn.diagnostics import Clipping, SpectralReport
 from eigentree.spectral.learn.spectral_fit import LearnedEdge, SpectralFit, SpectralModel
-from eigentree.spectral.learn.stored_scales import read_scales, scales_content
+from eigentree.counting.levels.stored_scales import read_scales, scales_content
 from eigentree.spectral.sequences.sequence_model import SpectralSequenceModel
 from eigentree.spectral.sequences.window_operators import WindowFit
 

@@ -14,7 +14,7 @@ from eigentree.core.sequences.operator_steps import (
     score_sequences,
     smooth_sequences,
 )
-from eigentree.counting.hats import HATS, level_codes, numbers_in_levels, usual_hats
+from eigentree.counting.levels.hats import HATS, level_codes, numbers_in_levels, usual_hats
 from eigentree.counting.holdout_sample import held_share
 from eigentree.counting.window_counts import batches_of_steps
 from eigentree.inference.operators.normalised_scoring import ChainRuleScores, floor_of
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from eigentree.arrays import Booleans, Codes, Floats, Integers
     from eigentree.core.sequences.operator_steps import StepOperators
-    from eigentree.counting.hats import HatScale
+    from eigentree.counting.levels.hats import HatScale
     from eigentree.counting.window_counts import SequencePieces, SequenceStatistics
     from eigentree.data.sequences.sequence_codes import Sequences
     from eigentree.inference.operators.normalised_scoring import Floor

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eigentree.counting.counts import Counts
-from eigentree.counting.hats import LEVELS, hat_values
+from eigentree.counting.levels.hats import LEVELS, hat_values
 from eigentree.counting.joint_table import JointTable, collected
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eigentree.counting.hats import HatScale
+from eigentree.counting.levels.hats import HatScale
 from eigentree.errors import FileError
 from eigentree.io.documents import Section, plain
 
