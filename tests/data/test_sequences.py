@@ -387,6 +387,21 @@ def test_rows_of_numbers_end_where_only_missing_cells_follow() -> None:
     np.testing.assert_array_equal(sampled, numbers.reshape(2, 4))
 
 
+def test_rows_of_few_numbers_are_warned_of_unless_the_user_says_what_they_are() -> None:
+    random = np.random.default_rng(0)
+    X, options = random.normal(size=(50, 3)), ReadOptions(numeric="emissions")
+    for rows in (X, pandas.DataFrame(X)):
+        with pytest.warns(
+            RuntimeWarning, match=r"the 50 rows of 3 numbers are read as 50 sequences .*lengths=\[50\]"
+        ):
+            assert Sequences.learned(rows, options=options).count == 50
+    assert Sequences.learned(X, [50], options=options).count == 1
+    assert Sequences.learned(X[:, :, None], options=options).count == 50
+    # More steps than sequences, or codes.
+    assert Sequences.learned(X.T, options=options).count == 3
+    assert Sequences.learned(random.integers(3, size=(50, 3)), options=options).count == 50
+
+
 def test_filled_numbers_stand_where_cells_were_missing() -> None:
     frame, _ = mixed_steps(30)
     mixed = frame.sample(frac=1, random_state=3)

@@ -18,6 +18,7 @@ from eigentree.data.tables.rows import Rows
 from eigentree.data.tables.state_rules import DEFAULT_OPTIONS, ReadOptions
 from eigentree.data.tables.table import ARRAY, TEXT, frame_of
 from eigentree.errors import DataError
+from eigentree.messages import notice
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -123,7 +124,9 @@ class Sequences:
         if steps.starts is not None and not steps.starts[-1]:
             what, least = ("words", "letter") if steps.form.kind == "words" else ("sequences", "step")
             raise DataError(f"all {what} are empty; give at least one {least}")
-        return cls._read(steps, Columns.learned(steps.table, options))
+        columns = Columns.learned(steps.table, options)
+        _report_rows(steps, columns)
+        return cls._read(steps, columns)
 
     @classmethod
     def _read(cls, steps: Steps, columns: Columns) -> Sequences:
@@ -181,6 +184,17 @@ class Sequences:
 
     def __repr__(self) -> str:
         return f"Sequences({self.count} sequences, {self.steps} steps, {self.columns!r})"
+
+
+def _report_rows(steps: Steps, columns: Columns) -> None:
+    """Warn where rows of few numbers are sequences: elsewhere they are the steps of one, of several channels."""
+    width = steps.form.width
+    if steps.form.kind == "rows" and steps.form.flat and columns.numbers and steps.table.count > width**2:
+        count = steps.table.count // width
+        notice(
+            f"the {count} rows of {width} numbers are read as {count} sequences of at most {width} steps; give "
+            f"lengths=[{count}] if each row is a step of one sequence, and X[:, :, None] if these are sequences"
+        )
 
 
 def _known(cells: Cells) -> Booleans:
