@@ -274,6 +274,25 @@ def test_quantiles_of_counts_are_whole() -> None:
     np.testing.assert_array_equal(heights, density.pdf(points))
 
 
+@pytest.mark.parametrize("unit", ["datetime64[D]", "datetime64[us]", "timedelta64[s]"])
+def test_predicted_dates_are_dates_whose_days_are_the_predicted_numbers(unit: str) -> None:
+    random = np.random.default_rng(1)
+    days, sizes = random.integers(0, 900, 300), random.choice(["s", "l"], 300)
+    dates = (days * np.timedelta64(1, "D") + np.array(0, unit)).astype(unit)
+    table = pd.DataFrame({"day": dates, "size": sizes})
+    numbers = pd.DataFrame({"day": days.astype(float), "size": sizes})
+    models = [
+        et.LatentClassModel(1, random_state=0, emissions={"day": "gaussian"}).fit(each) for each in (table, numbers)
+    ]
+    (mean, ends), (number, shares) = (
+        (model.predict(table[["size"]], "day"), model.predict_quantiles(table[["size"]], "day")) for model in models
+    )
+    assert mean.dtype == ends.dtype == models[0].columns_.meanings[0].unit
+    for found, expected in ((mean, number), (ends.array, shares.array)):
+        assert_allclose((found - np.array(0, found.dtype)) / np.timedelta64(1, "D"), np.rint(expected))
+    assert str(ends.array[0, 1].astype(f"{ends.dtype.kind}8[us]").item()) in repr(ends)
+
+
 def test_a_density_is_asked_at_numbers_or_dates() -> None:
     days = np.random.default_rng(0).integers(0, 900, 300)
     table = pd.DataFrame({"day": np.datetime64("2020-01-01") + days, "size": np.where(days % 7 < 3, "s", "l")})

@@ -40,16 +40,21 @@ def predicted_lazily(model: Any, frame: Any, target: str, labels: Sequence[Any])
     return lazy_frame(frame.to_delayed(), _predicted, model, columns, like=like, divisions=frame.divisions)
 
 
-def numbers_predicted_lazily(model: Any, frame: Any, target: str, quantiles: Sequence[float] | None) -> Any:
-    """Return a Dask Series of the mean of a number in each row, or a Dask DataFrame of its quantiles."""
+def numbers_predicted_lazily(
+    model: Any, frame: Any, target: str, quantiles: Sequence[float] | None, unit: str
+) -> Any:
+    """Return a Dask Series of the mean of a number in each row, or a Dask DataFrame of its quantiles.
+
+    `unit` is numpy's type of dates, and empty for other numbers.
+    """
     import pandas as pd
 
-    index = empty_frame(frame).index
+    index, kind = empty_frame(frame).index, unit or np.float64
     if quantiles is None:
-        like: Any = pd.Series(np.zeros(0), index=index, name=target)
+        like: Any = pd.Series(np.zeros(0, kind), index=index, name=target)
     else:
         columns = pd.Index(list(quantiles), name="quantile")
-        like = pd.DataFrame(np.zeros((0, len(columns))), index=index, columns=columns)
+        like = pd.DataFrame(np.zeros((0, len(columns)), kind), index=index, columns=columns)
     return lazy_frame(frame.to_delayed(), _number, model, target, like, like=like, divisions=frame.divisions)
 
 
@@ -98,9 +103,9 @@ def _number(frame: Any, model: Any, target: str, like: Any) -> Any:
     import pandas as pd
 
     if like.ndim == 1:
-        found = model.predict(frame, target) if len(frame) else np.zeros(0)
+        found = model.predict(frame, target) if len(frame) else like.to_numpy()
         return pd.Series(found, index=frame.index, name=target)
-    found = model.predict_quantiles(frame, target, like.columns) if len(frame) else np.zeros(like.shape)
+    found = model.predict_quantiles(frame, target, like.columns) if len(frame) else like.to_numpy()
     return pd.DataFrame(np.asarray(found), index=frame.index, columns=like.columns)
 
 

@@ -68,7 +68,7 @@ class Queries(ABC):
 
         Of a column its labels; of a hidden variable, such as the class of a mixture, the number of its state. Each
         row's is that of the largest entry of `predict_proba`, which has the same arguments. Of a number it is the
-        mean given the other cells of the row.
+        mean given the other cells of the row, of a date the mean date.
         """
         name = self._target(target)
         if isinstance(name, str) and name in self._columns.numbers:
@@ -102,8 +102,9 @@ class Queries(ABC):
         model: Any = self._model
         if not isinstance(target, str) or target not in self._columns.numbers:
             raise DataError(f"{quoted(target)} is no column of numbers; predict_proba has its probabilities")
+        meaning: Any = self._columns.meanings[self._columns.position(target)]
         if is_dask_frame(X):
-            lazy: Floats = numbers_predicted_lazily(self, X, target, quantiles)
+            lazy: Floats = numbers_predicted_lazily(self, X, target, quantiles, meaning.unit)
             return lazy
         if is_stream(X):
             raise DataError(
@@ -111,7 +112,7 @@ class Queries(ABC):
                 f"({quoted(X)}); predict batch by batch, or leave the cells missing and call impute_to"
             )
         found: Floats = model.predict_number(Rows.of(X, self._columns, absent=target), target, quantiles)
-        return found
+        return meaning.restored(found) if meaning.unit else found
 
     def predict_proba(self, X: ArrayLike | Any, target: str | None = None) -> LabeledTable:
         """Return P(target | the other cells) of each row, shape (rows, states of the target).

@@ -76,7 +76,10 @@ def _predict_number(asked: Any, given: Any, target: str, id_column: str | None, 
 
     columns = fitted_columns(asked)
     own = given.only([name for name in columns.names if name != target or name in given.names])
-    mean, ends = asked.predict(own, target), np.asarray(asked.predict_quantiles(own, target, INTERVAL))
+    # Dates as days, whose errors are numbers.
+    days: Any = columns.meanings[columns.position(target)]
+    mean = days.values(asked.predict(own, target))
+    ends = np.stack([*map(days.values, np.asarray(asked.predict_quantiles(own, target, INTERVAL)).T)], axis=1)
     sink.write(identified(given, id_column), _number_columns(columns, target, mean, ends))
     facts: dict[str, Any] = {"rows": given.count, "target": target}
     sentence = f"{target} of {number_of(given.count, 'row')}"

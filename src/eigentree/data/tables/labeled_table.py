@@ -243,10 +243,14 @@ class LabeledTable(np.ndarray[Any, np.dtype[np.float64]]):
         *above, width = self.shape or (1,)
         flat = self.array.reshape(-1, width)
         columns = _ends(width, MOST_SHOWN_STATES)
-        largest = np.abs(flat[np.isfinite(flat)]).max(initial=0.0)
+        dates, largest = flat.dtype.kind in "mM", 0.0
+        if dates:
+            flat = flat.astype(f"{flat.dtype.kind}8[us]").astype(object)
+        else:
+            largest = np.abs(flat[np.isfinite(flat)]).max(initial=0.0)
         decimals = min(4, max(1, 5 - len(str(int(largest)))))
         # Such as means of a column of small numbers, of which four decimals would show little or nothing.
-        style = ".3e" if 0 < largest < 0.01 else f".{decimals}f"
+        style = "" if dates else ".3e" if 0 < largest < 0.01 else f".{decimals}f"
         heading = [
             "…" if k < 0 else f"{self.names[-1]}={self.states[-1][k]}" if self.names else "" for k in columns
         ]
