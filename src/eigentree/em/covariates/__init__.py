@@ -1,1 +1,0 @@
-"""Parameters that depend on covariates: multinomial logits, and hidden chains with inputs."""

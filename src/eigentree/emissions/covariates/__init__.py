@@ -1,0 +1,1 @@
+"""Distributions that depend on covariates."""
