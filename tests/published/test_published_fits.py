@@ -1,0 +1,38 @@
+"""Fits whose figures other programs have printed, on data that are small enough to stand here.
+
+`speed.csv`: a response-time experiment, 439 trials of one person (Dutilh et al. 2011; depmixS4's example): response
+time in milliseconds, and the pay-off for accuracy in parts of 22. `cheating.csv`: 319 students, four questions and
+the grade point average (Dayton 1998; poLCA's example), as counts.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import eigentree as et
+
+HERE = Path(__file__).parent
+MAXIMUM_LIKELIHOOD = {"family": "gaussian", "prior_rows": 0}
+
+
+def test_depmix_speed() -> None:
+    """depmixS4 prints -88.73058 with 7 free parameters for two states of log response times."""
+    milliseconds, _ = np.loadtxt(HERE / "speed.csv", delimiter=",", skiprows=1).T
+    times = np.log(milliseconds)[:, None]
+    model = et.HMM(2, emissions={"x0": MAXIMUM_LIKELIHOOD}, pseudo_counts=0, tol=1e-12, random_state=0)
+    model.fit(times, lengths=[439])
+    assert model.n_parameters_ == 7
+    assert model.score_samples(times, lengths=[439]).sum() == pytest.approx(-88.73058, abs=1e-4)
+
+
+def test_polca_cheating_without_covariates() -> None:
+    """poLCA prints -440.0271 with 9 free parameters for two classes."""
+    pandas = pytest.importorskip("pandas")
+    table = pandas.read_csv(HERE / "cheating.csv")
+    items, counts = table.iloc[:, :4], table["count"].to_numpy()
+    model = et.LatentClassModel(2, random_state=0).fit(items, sample_weight=counts)
+    assert model.n_parameters_ == 9
+    assert counts @ model.score_samples(items) == pytest.approx(-440.0271, abs=2e-3)
