@@ -155,6 +155,11 @@ class Emission(ABC):
         return {own.name: getattr(self, own.name) for own in fields(self) if own.metadata != PARAMETER}
 
     @property
+    def sizes(self) -> Mapping[str, int]:
+        """Settings by which `started` makes as many parameters from other rows, where these would set it."""
+        return {}
+
+    @property
     def states(self) -> int:
         """Number of states of the parent."""
         return len(next(iter(self.parameters.values())))

@@ -13,6 +13,8 @@ from eigentree.emissions.column import ColumnEmission, need_counts
 from eigentree.errors import DataError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from eigentree.arrays import Floats, Integers
 
 __all__ = ["Ordinal"]
@@ -79,6 +81,11 @@ class Ordinal(ColumnEmission):
     def n_parameters(self) -> int:
         """Places of states on a line whose origin is free, and thresholds."""
         return self.states - 1 + len(self.prior_shares) - 1
+
+    @property
+    def sizes(self) -> Mapping[str, int]:
+        """The number of categories."""
+        return {"categories": len(self.prior_shares)}
 
     @property
     def table(self) -> Floats:

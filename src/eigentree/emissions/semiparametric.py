@@ -14,6 +14,8 @@ from eigentree.emissions.column import ColumnEmission
 from eigentree.emissions.marginal import Marginal, fitted_marginal
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from eigentree.arrays import Floats, Integers
 
 __all__ = ["SemiParametric"]
@@ -71,6 +73,11 @@ class SemiParametric(ColumnEmission):
     def n_parameters(self) -> int:
         """Weights, which are normalised in each state."""
         return self.states * (self._hats - 1)
+
+    @property
+    def sizes(self) -> Mapping[str, int]:
+        """The number of hats."""
+        return {"hats": self._hats}
 
     @property
     def _hats(self) -> int:

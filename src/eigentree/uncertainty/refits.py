@@ -1,0 +1,266 @@
+"""A fitted model with its data, and fits of the same model to other weights, or to data sampled from it.
+
+A replicate starts from what was fitted, so that it takes a few iterations and hidden states keep their meaning;
+what is left of label switching is undone by matching states to those of the original fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from eigentree.data.sequences.sequence_codes import Sequences
+from eigentree.data.streams.sources import is_stream
+from eigentree.data.tables.rows import Rows
+from eigentree.data.tables.weights import positive_weights
+from eigentree.errors import DataError, EigentreeError, ParameterError, quoted
+from eigentree.inference.networks.network import LatentNetwork
+from eigentree.inference.sequences.hmm_chain import Chain
+from eigentree.messages import kept_notices
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from numpy.typing import ArrayLike
+
+    from eigentree.arrays import Floats, Integers
+
+__all__ = ["Failed", "FittedModel", "replicated"]
+
+T = TypeVar("T")
+Task = TypeVar("Task")
+
+BATCH = 8
+"""So many pieces of work for each process between two looks at their results."""
+
+
+@dataclass(frozen=True)
+class Failed:
+    """Why a replicate has no result."""
+
+    reason: str
+
+
+@dataclass(frozen=True, eq=False)
+class FittedModel:
+    """A fitted estimator whose tables are known, with the rows or sequences that it was fitted to.
+
+    Attributes
+    ----------
+    model : EMJunctionTree, LatentClassModel or EMHMM
+    data : Rows or Sequences
+        With the columns of the model, which all replicates keep.
+    weights : array, shape (rows,) or (sequences,)
+    """
+
+    model: Any
+    data: Rows | Sequences
+    weights: Floats
+
+    @classmethod
+    def of(
+        cls, model: Any, X: ArrayLike | Any, lengths: ArrayLike | None, sample_weight: ArrayLike | None
+    ) -> FittedModel:
+        """Return a fitted estimator with its data, once it is one that can be fitted again from where it is."""
+        fitted = getattr(model, "network_", None) or getattr(model, "model_", None)
+        if not isinstance(fitted, LatentNetwork | Chain) or not hasattr(model, "init"):
+            raise ParameterError(
+                f"the model is a fitted LatentClassModel, EMJunctionTree or EMHMM, not {quoted(model)}"
+            )
+        if is_stream(X):
+            raise DataError(f"replicates need rows in memory, and these come in batches ({quoted(X)})")
+        columns = model.columns_.reading(model.handle_unknown)
+        data: Rows | Sequences
+        if isinstance(fitted, Chain):
+            is_long = model.sequence is not None and hasattr(X, "columns") and not isinstance(X, Sequences)
+            named = (model.sequence, model.time) if is_long else (None, None)
+            data = Sequences.of(X, columns, lengths, *named)
+        else:
+            if lengths is not None:
+                raise DataError("lengths are those of sequences, and the model is one of rows; leave them out")
+            data = Rows.of(X, columns)
+        return cls(model, data, np.array(positive_weights(sample_weight, data.count), np.float64))
+
+    @property
+    def network(self) -> LatentNetwork | None:
+        """The tables of a model of rows."""
+        found: LatentNetwork | None = getattr(self.model, "network_", None)
+        return found
+
+    @property
+    def is_average(self) -> bool:
+        """Whether the model averages several fits, whose hidden states are no classes."""
+        return "search_" in vars(self.model)
+
+    @cached_property
+    def settings(self) -> dict[str, Any]:
+        """The arguments of an estimator that learns the same from other data, which choose nothing anew.
+
+        A model that is an average is searched for again.
+        """
+        found: dict[str, Any] = self.model.get_params(deep=False)
+        found |= {"n_jobs": 1, "verbose": 0}
+        if self.is_average:
+            return found
+        if "pseudo_counts_" in vars(self.model):
+            found["pseudo_counts"] = self.model.pseudo_counts_
+        if "structure" in found:
+            found["structure"] = self.model.graph_
+        found["emissions"] = self._families() or "auto"
+        return found
+
+    def _families(self) -> dict[tuple[str, ...], dict[str, Any]]:
+        """Return the family and the settings of each emission, by its columns."""
+        given, families = self.model.emissions, {}
+        for key, emission in self.model.emissions_.items():
+            group = (key,) if isinstance(key, str) else key
+            own = given.get(group, given.get(group[0])) if isinstance(given, Mapping) else None
+            settings = dict(own) if isinstance(own, Mapping) else {}
+            families[group] = {**settings, "family": emission.family, **emission.sizes}
+        return families
+
+    @cached_property
+    def start(self) -> Any:
+        """What `init` of a fit is that starts from this one."""
+        if self.network is not None:
+            return self.network
+        tables = self.model.tables_
+        groups = self.model.emissions_
+        shown = tables.get("emissions", {})
+        if groups:
+            names = self.model.columns_.names
+            coded = [name for name in names if not any(name in group for group in groups)]
+            shown = {**(shown if isinstance(shown, dict) else dict.fromkeys(coded, shown)), **groups}
+        return {"start": tables["start"], "transitions": tables["transitions"], "emissions": shown}
+
+    def refit(self, data: Rows | Sequences, weights: Floats, random: np.random.Generator) -> Any:
+        """Return the estimator after a fit to other data of the same columns, from where this one is.
+
+        Where that start is impossible, such as where tables have zeros that these data contradict, the fit starts
+        as the estimator itself does. Hidden states are numbered as those of this fit that they resemble.
+        """
+        if self.is_average:
+            return self.fresh(data, weights, random)
+        made = type(self.model)(**(self.settings | {"init": self.start, "random_state": random}))
+        try:
+            made.fit(data, sample_weight=weights)
+        except EigentreeError:
+            made = self.fresh(data, weights, random)
+        return self.matched(made)
+
+    def fresh(self, data: Rows | Sequences, weights: Floats, random: np.random.Generator) -> Any:
+        """Return the estimator after a fit to other data that starts as the estimator itself does."""
+        made = type(self.model)(**(self.settings | {"random_state": random}))
+        return made.fit(data, sample_weight=weights)
+
+    def matched(self, refit: Any) -> Any:
+        """Return a refit whose hidden states are numbered as those of this fit.
+
+        Each hidden variable by itself is matched by how often two of its states, one of each fit, are expected
+        together in the original data (Hungarian assignment).
+        """
+        fresh = self._posteriors_of(refit)
+        orders = [_matching(self.posteriors[name], own, self._unit_weights) for name, own in fresh.items()]
+        if self.network is None:
+            refit.model_ = refit.model_.permuted(orders)
+        elif orders:
+            refit.network_ = refit.network_.relabelled(dict(zip(fresh, orders, strict=True)))
+        return refit
+
+    @cached_property
+    def posteriors(self) -> dict[Any, Floats]:
+        """The posterior of each hidden variable in each row, or of each chain at each step."""
+        return self._posteriors_of(self.model)
+
+    def _posteriors_of(self, model: Any) -> dict[Any, Floats]:
+        if isinstance(self.data, Sequences):
+            chain: Chain = model.model_
+            return dict(enumerate(chain.of_each(chain.smoothed(self.data))))
+        network: LatentNetwork = model.network_
+        found: Any = network.posterior(self.data) if network.graph.hidden else {}
+        return {name: np.asarray(table) for name, table in found.items()}
+
+    @cached_property
+    def _unit_weights(self) -> Floats:
+        """How often each row or step counts."""
+        return np.repeat(self.weights, self.data.lengths) if isinstance(self.data, Sequences) else self.weights
+
+    def log_likelihood(self, model: Any, data: Rows | Sequences, weights: Floats) -> float:
+        """Return the log-likelihood of data under a model; data that do not count may be impossible."""
+        counted = weights > 0
+        return float(weights[counted] @ model.score_samples(data)[counted])
+
+    @cached_property
+    def repeated(self) -> Rows | Sequences:
+        """The rows or sequences, each as often as it counts; of fractions as many as they add up to, rounded."""
+        if (self.weights == 1.0).all():
+            return self.data
+        ends = np.rint(np.concatenate([[0.0], np.cumsum(self.weights)])).astype(np.int64)
+        numbers = np.repeat(np.arange(len(self.weights)), np.diff(ends))
+        return self.data.chosen(numbers) if isinstance(self.data, Sequences) else self.data.taken(numbers)
+
+    def sampled(self, random: np.random.Generator) -> Rows | Sequences:
+        """Return data sampled from the model: as many as there are, and with the same cells missing."""
+        pattern = self.repeated
+        if isinstance(pattern, Sequences):
+            return _sampled_sequences(self.model.model_, pattern, random)
+        assert self.network is not None
+        columns = pattern.columns
+        cells = np.array(self.network.model.draw(pattern.count, random)[0])
+        for place, states in enumerate(columns.states):
+            missing = pattern.missing(place)
+            cells[missing, place] = np.nan if place in columns.number_places else states
+        return Rows.of_codes(cells, columns)
+
+
+def _sampled_sequences(chain: Chain, pattern: Sequences, random: np.random.Generator) -> Sequences:
+    """Return sequences sampled from a chain, of the same lengths and with the same cells missing."""
+    columns, missing = pattern.columns, pattern.missing
+    cells = chain.drawn(pattern.starts, random)
+    numbers = list(columns.number_places)
+    values = np.where(missing[:, numbers], np.nan, cells[:, numbers].astype(np.float64))
+    codes = cells.copy()
+    codes[:, numbers] = 0
+    codes = np.where(missing, np.array(columns.states), codes)
+    return replace(pattern, codes=np.asfortranarray(codes, columns.code_type), values=values)
+
+
+def _matching(own: Floats, other: Floats, weights: Floats) -> Integers:
+    """Return, for each state of one fit, the state of another one that it is met with most."""
+    from scipy.optimize import linear_sum_assignment
+
+    together = (own * weights[:, None]).T @ other
+    return np.asarray(linear_sum_assignment(together, maximize=True)[1])
+
+
+def replicated(run: Callable[[Task], T], tasks: Sequence[Task], n_jobs: int) -> Iterator[T | Failed]:
+    """Yield what each replicate gives, in the order of the tasks, while several processes work.
+
+    What a fit warns of is not repeated for every replicate.
+    """
+    if n_jobs == 1 or len(tasks) == 1:
+        for task in tasks:
+            yield _attempted(run, task)
+        return
+    from joblib import Parallel, delayed
+
+    with Parallel(n_jobs) as pool:
+        for start in range(0, len(tasks), BATCH * n_jobs):
+            yield from pool(delayed(_attempted)(run, task) for task in tasks[start : start + BATCH * n_jobs])
+
+
+def _attempted(run: Callable[[Task], T], task: Task) -> T | Failed:
+    """Return what a replicate gives, or why it gives nothing."""
+    try:
+        with kept_notices() as notices:
+            found = run(task)
+    except EigentreeError as error:
+        return Failed(str(error))
+    # A fit that is interrupted keeps what it has; replicates of one do not go on.
+    if any(message.startswith("the fit was interrupted") for message, _ in notices):
+        raise KeyboardInterrupt
+    return found
