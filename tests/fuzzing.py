@@ -85,7 +85,7 @@ FUNCTIONS = (
     "plot.tree()",
     "profiles()",
     "report()",
-    "select_hmm()",
+    "select()",
 )
 
 FILES = ("save", "load", "to_bif", "from_bif", "score_samples_to", "predict_proba_to", "impute_to")

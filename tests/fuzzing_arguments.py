@@ -496,12 +496,16 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
     "SpectralHMM.fit_statistics": {
         "statistics": pooled(lambda: [one.statistics_ for one in POOL.fitted["SpectralHMM"][:2]])
     },
-    "select_hmm()": {
-        "X": sequences,
-        "hidden_states": of((1, 2), [1], 3, ()),
-        "orders": of((1,), [1, 2]),
-        "criterion": of("bic", "aic", "validation"),
-        "estimator": lambda draw: et.EMHMM(init="random", n_init=1, max_iter=2, random_state=0),
+    "select()": {
+        "X": lambda draw: draw.choice(sequences, data)(draw),
+        "sizes": of((1, 2), [1], 3, ()),
+        "estimator": lambda draw: draw.choice(
+            et.EMHMM(init="random", n_init=1, max_iter=2, random_state=0),
+            et.LatentClassModel(init="random", n_init=1, max_iter=2, random_state=0),
+            {"one": et.SpectralJunctionTree(zoo.Mixture())},
+        ),
+        "by": of("bic", "aic", "icl", "held_out"),
+        "held_out": of(None, 0, 2, 0.3),
         "lengths": of(None),
         "sample_weight": weights,
     },

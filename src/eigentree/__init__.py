@@ -34,10 +34,10 @@ if TYPE_CHECKING:
     from eigentree.estimators.em_hmm import EMHMM as EMHMM
     from eigentree.estimators.em_hmm import HMM as HMM
     from eigentree.estimators.em_junction_tree import EMJunctionTree as EMJunctionTree
-    from eigentree.estimators.hmm_selection import select_hmm as select_hmm
     from eigentree.estimators.imputer import JunctionTreeImputer as JunctionTreeImputer
     from eigentree.estimators.latent_class import LatentClassModel as LatentClassModel
     from eigentree.estimators.model_files import load as load
+    from eigentree.estimators.model_selection import select as select
     from eigentree.estimators.online_em import OnlineEMJunctionTree as OnlineEMJunctionTree
     from eigentree.estimators.profiles import profiles as profiles
     from eigentree.estimators.spectral_hmm import SpectralHMM as SpectralHMM
@@ -69,10 +69,10 @@ _NAMES = {
     "estimators.dependencies": "dependencies",
     "estimators.em_hmm": "EMHMM HMM",
     "estimators.em_junction_tree": "EMJunctionTree",
-    "estimators.hmm_selection": "select_hmm",
     "estimators.imputer": "JunctionTreeImputer",
     "estimators.latent_class": "LatentClassModel",
     "estimators.model_files": "load",
+    "estimators.model_selection": "select",
     "estimators.online_em": "OnlineEMJunctionTree",
     "estimators.profiles": "profiles",
     "estimators.spectral_hmm": "SpectralHMM",

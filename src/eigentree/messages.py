@@ -32,7 +32,7 @@ __all__ = [
     "signs_of_life",
 ]
 
-SIZES = ("the number of hidden states is", "n_classes", "hidden_states")
+SIZES = ("the number of hidden states is", "n_classes", "hidden_states", "sizes")
 
 EMISSIONS = ("densities of numbers are", "emissions")
 

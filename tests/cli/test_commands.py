@@ -8,6 +8,7 @@ import gzip
 import io
 import json
 import lzma
+import math
 import os
 import re
 import shlex
@@ -21,8 +22,7 @@ import pytest
 from command_line import answer, call, in_shell
 
 import eigentree as et
-from eigentree.cli.arguments import Shape, count, fraction, named, one_of, seed
-from eigentree.cli.commands.select import at_the_edge
+from eigentree.cli.arguments import count, fraction, named, one_of, seed
 from eigentree.cli.main import COMMANDS, application
 
 ROWS = 120
@@ -243,40 +243,23 @@ def test_select_writes_the_best_of_what_it_tried(here: Path) -> None:
     assert facts["best"] == max(held_out, key=held_out.__getitem__) == "mixture, 3 states"
     best = et.load("best.eigentree")
     np.testing.assert_array_equal(best.score_samples(frame()), et.load("model.eigentree").score_samples(frame()))
+    assert best.columns_ == et.load("model.eigentree").columns_
 
 
-def test_select_prints_the_criteria_of_the_library(here: Path) -> None:
-    line = "eigentree select mushrooms.csv --missing ? --structure mixture --hidden 1 2 4 --held-out 0.01 --by bic"
+def test_select_is_the_function_of_the_library(here: Path) -> None:
+    line = "eigentree select mushrooms.csv --missing ? --structure mixture --hidden 1 2 --held-out 3 --by bic"
+    mixture = {"mixture": et.EMJunctionTree(et.zoo.Mixture(), random_state=0)}
+    selection = et.select(frame(), (1, 2), mixture, held_out=3)
     facts = json.loads(answer(f"{line} --json"))
-    out = int(np.random.default_rng(0).permutation(ROWS)[0])  # a hundredth of these rows is one
-    learned = frame().drop(index=out)
-    for each in facts["tried"]:
-        mixture = et.zoo.Mixture(int(each["name"].split()[1]))
-        model = et.EMJunctionTree(mixture, random_state=0, pseudo_counts=1e-6).fit(learned)
-        assert (each["bic"], each["aic"]) == pytest.approx((model.bic(learned), model.aic(learned)))
-    assert facts["best"] == min(facts["tried"], key=lambda each: each["bic"])["name"]
-    _, out_text, errors = call(line)
-    assert out_text.splitlines()[0].split() == ["structure", "held", "out", "BIC", "AIC", "parameters", "seconds"]
-    assert f"best by BIC: {facts['best']}" in errors
+    for each, trial in zip(facts["tried"], selection.trials, strict=True):
+        expected = {"name": trial.name, **trial.values()}
+        found = {name: math.nan if each[name] is None else each[name] for name in expected}
+        assert found | {"seconds": 0} == pytest.approx(expected | {"seconds": 0}, nan_ok=True)
+    assert facts["best"] == selection.best_trial().name
+    assert answer(line) == f"{selection}\n"
     held_out = answer("eigentree select mushrooms.csv --missing ? --structure mixture --hidden 1")
-    assert held_out.splitlines()[0].split() == ["structure", "held", "out", "parameters", "seconds"]
-
-
-@pytest.mark.parametrize(
-    ("sizes", "best", "sentence"),
-    [
-        ((2, 4, 8), 2, "8 is the largest size tried; try --hidden 16"),
-        ((2, 4, 8), 0, "2 is the smallest size tried; try --hidden 1"),
-        ((1, 2), 0, None),
-        ((2, 4, 8), 1, None),
-        ((4,), 0, None),
-    ],
-)
-def test_the_best_at_the_edge_of_what_was_tried_proposes_more(
-    sizes: tuple[int, ...], best: int, sentence: str | None
-) -> None:
-    shapes = [Shape(structure="mixture", hidden=size) for size in sizes]
-    assert at_the_edge([*shapes, Shape(structure="tree", hidden=64)], best) == sentence
+    heads = "model  log-likelihood  parameters  smallest class  held out"
+    assert held_out.splitlines()[0].split() == heads.split()
 
 
 def test_inspect_shows_what_a_file_holds(here: Path) -> None:

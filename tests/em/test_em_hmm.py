@@ -520,16 +520,18 @@ def test_sizes_are_chosen_by_criteria() -> None:
     )
     sequences = ragged(truth, [30] * 60, seed=33)
     settings = et.EMHMM(random_state=0, n_init=1, init="windows")
-    for criterion in ("validation", "bic"):
-        selected = et.select_hmm(sequences, (1, 2, 3), (1,), criterion, settings)
-        assert selected.model.hidden_states == 2
-        assert [trial.n_parameters for trial in selected.trials] == [2, 7, 14]
-    both = et.select_hmm(sequences, [2], [1, 2], "aic", settings)
+    for by in ("held_out", "bic"):
+        selected = et.select(sequences, (1, 2, 3), settings, by=by)
+        assert selected.best().hidden_states == 2
+        assert [trial.criteria.parameters for trial in selected.trials] == [2, 7, 14]
+    orders = {f"order {order}": et.EMHMM(order=order, n_init=1, init="windows") for order in (1, 2)}
+    both = et.select(sequences, [2], orders, by="aic")
     assert len(both.trials) == 2
-    assert "order 2" in repr(both)
-    deviance = -2 * selected.model.score_samples(sequences).sum()
-    assert selected.model.aic(sequences) == pytest.approx(deviance + 2 * 7)
-    assert selected.model.bic(sequences) == pytest.approx(deviance + 7 * np.log(sequences.steps))
+    assert "order 2, 2 states" in repr(both)
+    model = selected.best()
+    deviance = -2 * model.score_samples(sequences).sum()
+    assert model.aic(sequences) == pytest.approx(deviance + 2 * 7)
+    assert model.bic(sequences) == pytest.approx(deviance + 7 * np.log(sequences.steps))
 
 
 BAD: list[tuple[dict[str, Any], str]] = [
@@ -599,14 +601,15 @@ def test_lengths_in_the_place_of_y_are_told(X: np.ndarray[Any, Any]) -> None:
 
 def test_what_does_not_count_may_be_impossible_where_sizes_are_chosen() -> None:
     words = ["AB", "BA", "AA", "BB", "AC", "ABA"]
-    selected = et.select_hmm(
+    selected = et.select(
         words,
         (1,),
-        criterion="validation",
-        estimator=et.EMHMM(random_state=0, pseudo_counts=0.0, max_iter=2),
+        et.EMHMM(random_state=0, pseudo_counts=0.0, max_iter=2),
+        by="held_out",
+        held_out=3,
         sample_weight=[1, 1, 1, 1, 0, 1],
     )
-    assert np.isfinite(selected.trials[0].value)
+    assert np.isfinite(selected.trials[0].held_out)
 
 
 def test_weights_of_zero_leave_sequences_out() -> None:

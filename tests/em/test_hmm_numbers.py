@@ -506,8 +506,8 @@ def test_states_are_numbered_by_size_and_sizes_are_chosen() -> None:
     model = EMHMM(3, random_state=0).fit(X, lengths=[60] * 20)
     shares = model.predict_proba(X, [60] * 20).sum(axis=0)
     assert (np.diff(shares) < 0).all()
-    selected = et.select_hmm(X, (1, 2, 3, 4), estimator=EMHMM(random_state=0), lengths=[60] * 20)
-    assert selected.model.hidden_states == 3
+    selected = et.select(X, (1, 2, 3, 4), EMHMM(random_state=0), lengths=[60] * 20)
+    assert selected.best().hidden_states == 3
 
 
 def test_factorial_chains_add_up_to_one_chain_of_products() -> None:

@@ -81,7 +81,7 @@ def test_one_hidden_variable_is_the_default_target() -> None:
         (et.zoo.mixture, "hidden_states="),
         (et.zoo.paper_junction_tree, "hidden_states="),
         (et.zoo.semi_hidden_markov, "hidden_states="),
-        (et.select_hmm, "hidden_states="),
+        (et.select, "sizes="),
         (et.EMJunctionTree, r"zoo.Mixture\(hidden_states=3\)"),
         (et.SpectralJunctionTree, r"zoo.Mixture\(hidden_states=3\)"),
         (et.OnlineEMJunctionTree, r"zoo.Mixture\(hidden_states=3\)"),

@@ -116,13 +116,3 @@ def test_a_fit_of_maximum_likelihood_is_not(model: Any, data: Any, count: int) -
     log_likelihood = float(model.fit(data).score_samples(data).sum())
     expected = Criteria.of(log_likelihood, model.n_parameters_, count)
     assert (model.bic(data), model.aic(data)) == pytest.approx((expected.bic, expected.aic))
-
-
-@pytest.mark.parametrize("criterion", ["bic", "aic"])
-def test_a_selection_by_a_criterion_compares_fits_of_maximum_likelihood(criterion: Any) -> None:
-    selected = et.select_hmm(
-        SEQUENCES, (1, 2), criterion=criterion, estimator=et.HMM(random_state=0, pseudo_counts=1)
-    )
-    assert selected.model.pseudo_counts == MAXIMUM_LIKELIHOOD
-    best = min(selected.trials, key=lambda trial: trial.value)
-    assert getattr(selected.model, criterion)(SEQUENCES) == best.value

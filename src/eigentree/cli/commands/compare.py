@@ -53,7 +53,7 @@ def compare(
         sizes = {f"{unit}s": training.count, f"held_out_{unit}s": test.count}
         show_json({**sizes, "structure": structure_words(shape), "methods": trials})
         return
-    show_trials("method", trials, best_of(trials), {"training": ".4f"})
+    show_trials(trials, best_of(trials))
     note(
         f"{structure_words(shape)}: fitted to {number_of(training.count, unit)}, mean log-likelihood of "
         f"{number_of(test.count, unit)} held out; processor seconds of each fit"

@@ -1,4 +1,4 @@
-"""``eigentree select``: choose a structure and its size on held-out rows, or by an information criterion."""
+"""``eigentree select``: choose a structure and its size by a criterion, or on held-out rows."""
 
 from typing import Annotated, Any, Literal
 
@@ -8,7 +8,6 @@ from eigentree.cli.arguments import (
     BestOutput,
     Data,
     Emissions,
-    HeldOut,
     Json,
     Kinds,
     Numeric,
@@ -17,14 +16,23 @@ from eigentree.cli.arguments import (
     Shape,
     UsageError,
     count,
+    fraction,
     one_of,
     option,
 )
-from eigentree.cli.output import note, number_of, require_file, show_json
+from eigentree.cli.output import note, require_file, show_json
 
-__all__ = ["at_the_edge", "select"]
+__all__ = ["select"]
 
 CHOICES = ("mixture", "tree", "hmm", "factorial")
+
+
+def _parts(text: str) -> float:
+    """Return a share between 0 and 1, or a whole number of parts."""
+    try:
+        return int(text) if "." not in text else fraction(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is not a share such as 0.2, nor a number of parts such as 5") from None
 
 
 def select(
@@ -44,20 +52,24 @@ def select(
     emissions: Emissions = None,
     kind: Kinds = None,
     by: Annotated[
-        Literal["held-out", "bic", "aic"],
-        Parameter(
-            help="The criterion: held-out log-likelihood, or BIC or AIC on the training rows (lower is better)."
-        ),
+        Literal["held-out", "bic", "aic", "sabic", "caic", "icl"],
+        Parameter(help="What to choose by: held-out log-likelihood, or a criterion of fits by maximum likelihood."),
     ] = "held-out",
-    held_out: HeldOut = 0.2,
+    held_out: Annotated[
+        float | None,
+        option(_parts, "NUMBER", "The share held out (0.2), or how many parts are in turn (5); 0 for none."),
+    ] = None,
     output: BestOutput = None,
     reading: Reading = Reading(),
     seed: Seed = 0,
     json: Json = False,
 ) -> None:
-    """Fit structures of several sizes, print their held-out log-likelihoods, and with -o fit the best to all rows.
+    """Fit structures of several sizes to all rows, and print their criteria and held-out log-likelihoods.
 
-    With --by bic or aic fits are by maximum likelihood, and their criteria on the training rows decide.
+    These are log-likelihood, free parameters, BIC, AIC, sample-size-adjusted BIC, CAIC, ICL, entropy R² (1 where
+    hidden states are certain), the share of the smallest class, and the mean log-likelihood of held-out rows, each
+    under a fit to the others. Criteria compare fits by maximum likelihood, and are shown with --by one of them;
+    then nothing is held out unless --held-out says so. With -o the best is written.
 
     Examples
     --------
@@ -65,63 +77,31 @@ def select(
       eigentree select mushrooms.csv --structure mixture --hidden 2 4 --by bic
       eigentree select mushrooms.csv --hidden 2 4 -o best.eigentree
     """
+    from eigentree.cli.model_arguments import estimator_of, read_training, saved, structure_words
+    from eigentree.cli.rows_read import hint_at_marks
+    from eigentree.estimators.model_selection import select as selected
+
     if output is not None:
         require_file(output)
     if by != "held-out" and method == "spectral":
         raise UsageError(f"--by {by} needs the number of free parameters, which a spectral model does not have")
     names = structure or (["mixture", "tree"] if reading.sequence is None else ["hmm"])
     shapes = [
-        Shape(name, states, order if name in ("hmm", "factorial") else None, numeric, emissions, kind, method)
+        Shape(name, None, order if name in ("hmm", "factorial") else None, numeric, emissions, kind, method)
         for name in dict.fromkeys(names)
-        for states in dict.fromkeys(hidden or (2, 4, 8))
     ]
-    trials, best, held = _tried(data, shapes, by, reading, held_out, seed, output)
-    if json:
-        show_json({"tried": trials, "best": trials[best]["name"], "by": by, "output": output})
-        return
-    from eigentree.cli.model_comparison import show_trials
-
-    show_trials("structure", trials, best, {} if by == "held-out" else {"BIC": ".1f", "AIC": ".1f"})
-    after = f"; fitted to all and written: {output}" if output else ""
-    note(f"best {f'on {held} held out' if by == 'held-out' else f'by {by.upper()}'}: {trials[best]['name']}{after}")
-    if edge := at_the_edge(shapes, best):
-        note(edge)
-
-
-def _tried(
-    data: str, shapes: list[Shape], by: str, reading: Reading, held_out: float, seed: int, output: str | None
-) -> tuple[list[dict[str, Any]], int, str]:
-    """Return the scores of all shapes, the place of the best, which is written, and what was held out."""
-    from eigentree.cli.model_arguments import estimator_of, read_training, saved, structure_words, unit_of
-    from eigentree.cli.model_comparison import best_of, split, tried
-    from eigentree.cli.rows_read import hint_at_marks
-    from eigentree.errors import DataError
-    from eigentree.estimators.mixins.information_criteria import MAXIMUM_LIKELIHOOD
-
     rows = read_training(data, shapes[0], reading)
-    training, test = split(rows, held_out, seed)
     hint_at_marks(rows, reading)
-
-    def fit(shape: Shape) -> Any:
-        # Information criteria compare fits by maximum likelihood.
-        likelihood = {} if by == "held-out" else {"pseudo_counts": MAXIMUM_LIKELIHOOD}
-        return lambda own: estimator_of(shape, seed, own).set_params(**likelihood).fit(own)
-
-    trials = [tried(structure_words(shape), fit(shape), training, test) for shape in shapes]
-    best = best_of(trials, by.replace("-", "_"))
-    if best is None:
-        raise DataError(f"none of these could be fitted: {trials[0]['failure']}")
+    estimators = {structure_words(shape): estimator_of(shape, seed, rows) for shape in shapes}
+    chosen: Any = by.replace("-", "_")
+    selection = selected(rows, hidden or (2, 4, 8), estimators, by=chosen, held_out=held_out)
+    best = selection.best_trial()
     if output is not None:
-        saved(fit(shapes[best])(rows), output, reading.sequence)
-    return trials, best, number_of(test.count, unit_of(rows))
-
-
-def at_the_edge(shapes: list[Shape], best: int) -> str | None:
-    """Return what to try next, where the best size is the largest or the smallest of those tried."""
-    tried = [shape.hidden or 0 for shape in shapes if shape.structure == shapes[best].structure]
-    size = shapes[best].hidden or 0
-    if len(tried) > 1 and size == max(tried):
-        return f"{size} is the largest size tried; try --hidden {2 * size}"
-    if len(tried) > 1 and size == min(tried) > 1:
-        return f"{size} is the smallest size tried; try --hidden {size // 2}"
-    return None
+        saved(best.model, output, reading.sequence)
+    if json:
+        tried = [{"name": each.name, "failure": each.failure, **each.values()} for each in selection.trials]
+        show_json({"tried": tried, "best": best.name, "by": by, "output": output})
+        return
+    print(selection)
+    if output is not None:
+        note(f"written: {output}")
