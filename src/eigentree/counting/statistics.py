@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -13,6 +14,11 @@ from eigentree.counting.additive import COUNTED, ROUNDING, StoredCounts, stored_
 from eigentree.counting.count_layout import CountLayout
 from eigentree.counting.counts import Counts, count_rows
 from eigentree.counting.holdout_sample import EVERY_HASH, SAMPLE_ROWS, RowSample
+from eigentree.counting.levels.hat_counts import count_hats
+from eigentree.counting.levels.hat_plan import hat_plan
+from eigentree.counting.levels.hats import HATS, LEVELS, require_same_levels
+from eigentree.counting.levels.number_scales import level_chunks, level_rows, number_scales, with_states
+from eigentree.counting.levels.stored_scales import read_scales, scales_content
 from eigentree.counting.structure_and_schema import resolved
 from eigentree.data.streams.encoded_stream import Encoded, any_rows
 from eigentree.data.tables.columns import Columns, columns_content, columns_of
@@ -31,6 +37,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from eigentree.arrays import Codes
+    from eigentree.counting.levels.hats import HatScale
     from eigentree.data.tables.rows import Rows
     from eigentree.data.tables.state_rules import Categories, NumericRule, UnknownRule
     from eigentree.graphs.graph import LatentGraph
@@ -50,10 +57,18 @@ class Statistics(StoredCounts):
     Unweighted ones are whole numbers: however rows are ordered, split into batches or spread over machines, the sum
     is bit-identical, and so is every model that is learned from it.
 
+    Numbers are counted as hat functions of their smooth distribution function, which follows from the first rows.
+    Statistics of other rows add up to these only if they were cut into the same levels, as `update` does.
+
     Attributes
     ----------
     counts : Counts
+        Columns of numbers have as many states there as hat functions are counted.
     sample : RowSample
+    scales : tuple of HatScale or None
+        The levels of each column of numbers, None for other columns; () where there is no column of numbers.
+    table : Columns or None
+        The columns, of which those of numbers have one state; None where there are no numbers.
 
     Examples
     --------
@@ -71,6 +86,8 @@ class Statistics(StoredCounts):
 
     counts: Counts
     sample: RowSample
+    scales: tuple[HatScale | None, ...] = ()
+    table: Columns | None = None
 
     _what = "statistics"
 
@@ -87,7 +104,7 @@ class Statistics(StoredCounts):
         sample_weight: ArrayLike | str | None = None,
         categories: Categories | None = None,
         handle_unknown: UnknownRule = "error",
-        numeric: NumericRule = "error",
+        numeric: NumericRule = "emissions",
     ) -> Statistics:
         """Return the statistics of rows.
 
@@ -108,12 +125,18 @@ class Statistics(StoredCounts):
         PlanOptions.checked(views, max_rank, when_short)
         options = ReadOptions(categories, numeric, handle_unknown, sample_weight)
         graph, columns, rows = resolved(structure, X, options)
-        plan = ViewPlan.build(graph, views, max_rank, when_short)
-        return cls.empty(plan, columns).update(rows, sample_weight)
+        rows, weights = any_rows(rows, columns, sample_weight)
+        plan = hat_plan(graph, columns.numbers, views, max_rank, when_short)
+        return cls.empty(plan, columns, number_scales(rows, weights)).update(rows, weights)
 
     @classmethod
-    def empty(cls, plan: ViewPlan, columns: Columns | None = None) -> Statistics:
-        """Return the statistics that a plan needs, of no rows; without columns, codes stand for themselves."""
+    def empty(
+        cls, plan: ViewPlan, columns: Columns | None = None, scales: tuple[HatScale | None, ...] = ()
+    ) -> Statistics:
+        """Return the statistics that a plan needs, of no rows; without columns, codes stand for themselves.
+
+        Columns of numbers need `scales`, and a plan of their hat functions.
+        """
         if not isinstance(plan, ViewPlan):
             raise DataError(
                 f"a plan is a ViewPlan, as the plan method of an estimator makes it, not {quoted(plan)}"
@@ -122,14 +145,28 @@ class Statistics(StoredCounts):
         if columns is not None:
             if not isinstance(columns, Columns):
                 raise DataError(f"columns are those of a model, its columns_, not {quoted(columns)}")
-            columns.require_states()
-            counts = Counts.laid_out(columns, counts.layout)
-        return cls(counts, RowSample.empty(len(plan.graph.observed)))
+            if not any(scales):
+                columns.require_states()
+            shown = with_states(columns, scales, _hats(columns, scales, plan))
+            counts = Counts.laid_out(shown, counts.layout)
+        sample = RowSample.empty(len(plan.graph.observed))
+        return cls(counts, sample, scales, columns if any(scales) else None)
 
     @property
     def columns(self) -> Columns:
         """Names and states of the columns."""
-        return self.counts.columns
+        return self.counts.columns if self.table is None else self.table
+
+    @property
+    def hats(self) -> tuple[int, ...]:
+        """How many hat functions are counted of each column, 0 of categories; () where there are no numbers."""
+        every = zip(self.scales, self.counts.columns.states, strict=bool(self.scales))
+        return tuple(0 if scale is None else states for scale, states in every)
+
+    @cached_property
+    def level_columns(self) -> Columns:
+        """The columns with numbers as codes of levels, as rows of the sample have them."""
+        return with_states(self.counts.columns, self.scales, LEVELS)
 
     @property
     def rows(self) -> float:
@@ -146,17 +183,30 @@ class Statistics(StoredCounts):
         added = rows.summed(_counted, self._emptied)
         return self + added if self.rows else added
 
+    def without(self, codes: Codes, weights: NDArray[Any]) -> Counts:
+        """Return the counts without rows of the sample, each as often as its weight says."""
+        return (
+            self.counts - self._count(self.counts.empty(), iter([(codes, weights)])) if len(codes) else self.counts
+        )
+
     @property
     def _emptied(self) -> Statistics:
         """The same of no rows: parts begin with nothing each, wherever they are counted."""
-        return Statistics(self.counts.empty(), RowSample.empty(len(self.columns.names)))
+        return replace(self, counts=self.counts.empty(), sample=RowSample.empty(len(self.columns.names)))
 
     def count_rows(self, rows: Rows | Encoded, weights: NDArray[Any] | None) -> Statistics:
         """Return these statistics with rows of the same columns seen, whose weights were checked."""
+        if any(self.scales):
+            if isinstance(rows, Encoded):
+                return self.count(level_chunks(rows, self.scales))
+            rows = level_rows(rows, self.scales)
         return count_rows(self, self._emptied, rows, weights, len(self.counts.dense))
 
     def count(self, chunks: Iterator[tuple[Codes, NDArray[Any] | None]]) -> Statistics:
-        """Return these statistics with chunks of (codes, weights or None) seen, in one pass."""
+        """Return these statistics with chunks of (codes, weights or None) seen, in one pass.
+
+        Codes of numbers are those of levels.
+        """
         sample = self.sample
 
         def sampled() -> Iterator[tuple[Codes, NDArray[Any] | None]]:
@@ -165,13 +215,19 @@ class Statistics(StoredCounts):
                 sample = sample.update(codes, weights)
                 yield codes, weights
 
-        counts = self.counts.count(sampled())
-        return Statistics(counts, sample)
+        counts = self._count(self.counts, sampled())
+        return replace(self, counts=counts, sample=sample)
+
+    def _count(self, counts: Counts, chunks: Iterator[tuple[Codes, NDArray[Any] | None]]) -> Counts:
+        if not any(self.scales):
+            return counts.count(chunks)
+        return count_hats(counts, chunks, [scale is not None for scale in self.scales])
 
     def _combined(self, other: Statistics, sign: int) -> Statistics:
+        require_same_levels(self.scales, other.scales)
         if sign > 0:
-            return Statistics(self.counts + other.counts, self.sample + other.sample)
-        return Statistics(self.counts - other.counts, self.sample - other.sample)
+            return replace(self, counts=self.counts + other.counts, sample=self.sample + other.sample)
+        return replace(self, counts=self.counts - other.counts, sample=self.sample - other.sample)
 
     def __repr__(self) -> str:
         groups, columns = len(self.counts.groups), len(self.columns.names)
@@ -189,7 +245,11 @@ class Statistics(StoredCounts):
             writer.array("values", np.concatenate([table.values for table in sparse]))
         for name in ("hashes", "codes", "weights"):
             writer.array(f"sample_{name}", getattr(sample, name))
+        numbers = (
+            {"scales": scales_content(writer, self.scales), "hats": max(self.hats)} if any(self.scales) else {}
+        )
         return {
+            **numbers,
             "columns": columns_content(self.columns),
             "groups": [list(group) for group in (*counts.layout.groups, *counts.layout.covered)],
             "rows": plain(counts.rows, "the number of rows"),
@@ -203,8 +263,14 @@ class Statistics(StoredCounts):
     def _read(cls, reader: Reader, content: Any) -> Statistics:
         """Return the statistics of a document and the arrays of the file; raise `FileError` where they are none."""
         entries = ("columns", "groups", "rows", RESIDUAL, "sparse", "sample", "known_to")
-        entry = Section(content, "statistics", entries)
-        columns = columns_of(entry["columns"])
+        entry = Section(content, "statistics", entries, ("scales", "hats"))
+        columns, table = columns_of(entry["columns"]), None
+        scales = read_scales(reader, entry.content.get("scales", []), columns.number_places, len(columns.names))
+        if scales:
+            hats = entry.whole("hats")
+            if hats not in HATS:
+                raise FileError(f"of numbers {', '.join(map(str, HATS))} hats are counted, not {hats}")
+            columns, table = with_states(columns, scales, hats), columns
         layout = _checked_layout(entry.items("groups"), columns)
         rows = stored_rows(entry)
         dense = reader.array("dense", COUNTED, int(layout.table_start[-1]))
@@ -217,18 +283,28 @@ class Statistics(StoredCounts):
             for (start, stop), g in zip(pairwise(accumulate(sizes, initial=0)), sparse, strict=True):
                 sparse[g] = replace(sparse[g], keys=keys[start:stop], values=values[start:stop])
         size = entry.whole("sample", 0, SAMPLE_ROWS)
-        kind = f"U{8 * columns.code_type.itemsize}" if size else "U8"
+        kind = f"U{8 * with_states(columns, scales, LEVELS).code_type.itemsize}" if size else "U8"
         sample = RowSample(
             reader.array("sample_hashes", ("U64",), size),
             reader.array("sample_codes", (kind,), size, len(columns.names)),
             reader.array("sample_weights", COUNTED, size),
             entry.whole("known_to", -1, EVERY_HASH),
         )
-        return _fitting(Statistics(Counts.laid_out(columns, layout, dense, sparse, residual, rows), sample))
+        counts = Counts.laid_out(columns, layout, dense, sparse, residual, rows)
+        return _fitting(Statistics(counts, sample, scales, table))
 
 
 def _counted(rows: Encoded, empty: Statistics) -> Statistics:
-    return empty.count(rows.chunks())
+    return empty.count_rows(rows, None)
+
+
+def _hats(columns: Columns, scales: Sequence[HatScale | None], plan: ViewPlan) -> int:
+    """Return how many hat functions of numbers a plan counts, 1 where there are no numbers."""
+    if any(scales) and [scale is not None for scale in scales] != [
+        place in columns.number_places for place in range(len(columns.names))
+    ]:
+        raise DataError("the columns of numbers, and they alone, have levels")
+    return max((plan.graph.states[name] for name in columns.numbers), default=1)
 
 
 def _checked_layout(groups: Sequence[Any], columns: Columns) -> CountLayout:
@@ -257,7 +333,7 @@ def _fitting(statistics: Statistics) -> Statistics:
         raise FileError("the hashes of the row sample are not in order")
     # No cell counts more than all rows; weights may be rounded.
     most = counts.rows * (1 + ROUNDING) + ROUNDING
-    states = np.array(counts.columns.states)
+    states = np.array(statistics.level_columns.states)
     fits = (
         0 <= counts.rows <= MOST_WEIGHT
         and all(bool(((part >= -ROUNDING) & (part <= most)).all()) for part in (*counts.arrays(), sample.weights))

@@ -17,9 +17,9 @@ from eigentree.core.counting.window_cutting import cut_windows, hash_pieces
 from eigentree.counting.additive import Additive
 from eigentree.counting.count_layout import CountLayout
 from eigentree.counting.counts import Counts
-from eigentree.counting.levels.hat_counts import count_hats
-from eigentree.counting.levels.hats import level_codes
 from eigentree.counting.holdout_sample import SAMPLE_ROWS, RowSample
+from eigentree.counting.levels.hat_counts import count_hats
+from eigentree.counting.levels.hats import OTHER_LEVELS, level_codes, require_same_levels
 from eigentree.data.tables.columns import Columns
 from eigentree.errors import DataError
 from eigentree.planning.window_plan import Cell
@@ -54,13 +54,6 @@ CONTEXT = 16
 
 MOST_WINDOWS, MOST_STEPS = 16_384, 2**20
 """Windows that are cut at a time, and steps that are read at a time, but for those of one sequence."""
-
-
-OTHER_LEVELS = (
-    "of numbers add up only when their numbers were cut into the same levels; count parts with partial_fit, which "
-    "keeps the levels of the first"
-)
-"""What is said of statistics of numbers that were cut into others."""
 
 
 class SequencePieces(NamedTuple):
@@ -214,9 +207,7 @@ class SequenceStatistics(Additive):
 
     def _combined(self, other: SequenceStatistics, sign: int) -> SequenceStatistics:
         check_plan(other, self.plan, self.columns)
-        same = zip(self.scales, other.scales, strict=True)
-        if not all(here is there or (here is not None and here.same_as(there)) for here, there in same):
-            raise DataError(f"statistics {OTHER_LEVELS}")
+        require_same_levels(self.scales, other.scales)
         combine = operator.add if sign > 0 else operator.sub
         parts = ("windows", "firsts", "cells", "sample")
         return replace(self, **{name: combine(getattr(self, name), getattr(other, name)) for name in parts})

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eigentree.counting.additive import read_stored, stored_content
+from eigentree.counting.levels.hat_plan import with_numbers
 from eigentree.counting.pair_counts import PairCounts
 from eigentree.counting.statistics import Statistics, check_counts
 from eigentree.data.sequences.steps import FORM
@@ -281,7 +282,7 @@ def _read_fitted(reader: Reader, kind: str, content: Any) -> dict[str, Any]:
     if kind == SpectralHMM.__name__:
         return {"columns_": fitted["statistics_"].columns, **fitted}
     held: Any = fitted.pop("plan_", None) or fitted.get("network_")
-    if held is not None and not fitted["columns_"].are_of(held.graph):
+    if held is not None and not fitted["columns_"].are_of(with_numbers(held.graph, fitted["columns_"].numbers)):
         raise FileError("the columns are not those of the graph")
     if "learner_" in fitted and fitted["learner_"].graph != held.graph:
         raise FileError("what is learned from is of another graph than what was learned")
@@ -440,7 +441,8 @@ RECORDS = {
                 lambda reader, content, at: reader.share("plans", content, lambda each: read_plan(reader, each)),
             ),
             "model": within(
-                model_content, lambda reader, content, known: read_model(reader, content, known["plan_"])
+                model_content,
+                lambda reader, content, known: read_model(reader, content, known["plan_"], known["columns_"]),
             ),
             "report": Field(
                 lambda writer, name, report: report_content(report),

@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self
 
 import numpy as np
 
-from eigentree.counting.levels.hats import HATS, LEVELS, MOST_HATS, HatScale
+from eigentree.counting.levels.hats import LEVELS, MOST_HATS, HatScale
 from eigentree.counting.window_counts import SequenceStatistics, check_plan
 from eigentree.data.sequences.sequence_codes import Sequences, per_step
 from eigentree.data.sequences.steps import SequenceForm
 from eigentree.data.tables.state_rules import ReadOptions, check_rules
 from eigentree.data.tables.weights import check_total, checked_weights, positive_weights, warn_of_few
-from eigentree.em.mixed.emission_choice import checked_emissions, column_kinds, families_of_columns
-from eigentree.errors import DataError, GraphError, ParameterError, quoted
+from eigentree.em.mixed.emission_choice import column_kinds, families_of_columns
+from eigentree.errors import DataError, GraphError, quoted
+from eigentree.estimators.hat_arguments import check_hat_families, check_hats
 from eigentree.estimators.mixins.constructor_parameters import estimator_class, learns
 from eigentree.estimators.mixins.sequence_mixin import SequenceMixin
 from eigentree.planning.window_plan import WindowPlan
@@ -42,9 +43,6 @@ if TYPE_CHECKING:
     from eigentree.spectral.sequences.sequence_model import SpectralSequenceModel
 
 __all__ = ["SpectralHMM"]
-
-FAMILIES = ("auto", "semiparametric", "categorical")
-"""What `emissions` can be: "auto" and "semiparametric" are the same."""
 
 
 @estimator_class
@@ -277,22 +275,11 @@ class SpectralHMM(SequenceMixin):
             whole_number("max_rank", self.max_rank)
         auto_or_number("shrinkage", self.shrinkage, math.inf)
         auto_or_number("floor", self.floor, 1.0)
-        known = isinstance(self.hats, str | int) and self.hats in ("auto", *HATS)
-        if not known:
-            raise ParameterError(f"hats is 'auto' or one of {', '.join(map(str, HATS))}, not {quoted(self.hats)}")
-        self._check_emissions()
+        check_hats(self.hats)
+        check_hat_families("SpectralHMM", self.emissions, "EMHMM")
         one_of("scaling", self.scaling, ("auto", "variance", None))
         whole_number("n_jobs", self.n_jobs, most=MOST_THREADS)
         check_rules(self.handle_unknown, self.numeric)
-
-    def _check_emissions(self) -> None:
-        given = checked_emissions(self.emissions)
-        for family in (self.emissions,) if isinstance(self.emissions, str) else given.values():
-            if family not in FAMILIES:
-                raise ParameterError(
-                    f"SpectralHMM learns numbers with 'semiparametric' emissions, not {quoted(family)}; EMHMM has "
-                    f"the other families"
-                )
 
     def _learn(self, statistics: SequenceStatistics, form: SequenceForm) -> Self:
         """Return the model with all that was learned put in place at once, after it was all computed."""

@@ -7,9 +7,11 @@ import time
 from dataclasses import KW_ONLY, field
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self
 
+from eigentree.counting.coarse_pairs import pairs_of_rows
 from eigentree.counting.counts import Counts
 from eigentree.counting.holdout_sample import RowSample
-from eigentree.counting.pair_counts import PairCounts
+from eigentree.counting.levels.hat_plan import hat_plan
+from eigentree.counting.levels.number_scales import number_scales
 from eigentree.counting.statistics import Statistics, check_counts
 from eigentree.counting.structure_and_schema import graph_over, resolved
 from eigentree.data.streams.encoded_stream import any_rows, any_rows_and_columns
@@ -17,9 +19,11 @@ from eigentree.data.tables.columns import Columns
 from eigentree.data.tables.state_rules import ReadOptions, check_rules
 from eigentree.data.tables.weights import positive_weights, warn_of_few
 from eigentree.em.estep.unique_rows import DistinctRows
+from eigentree.em.mixed.emission_choice import column_kinds, families_on_graph
 from eigentree.em.sizes import Size, SizeSearch, SizeTrial
 from eigentree.em.tree_fit import finished
 from eigentree.errors import DataError, GraphError, ParameterError, RankError, quoted
+from eigentree.estimators.hat_arguments import check_hat_families, check_hats
 from eigentree.estimators.mixins.constructor_parameters import estimator_class, learns
 from eigentree.estimators.mixins.density_mixin import DensityMixin
 from eigentree.graphs.coercion import as_structure
@@ -27,7 +31,6 @@ from eigentree.graphs.learned_templates import open_template
 from eigentree.graphs.templates import Template
 from eigentree.inference.networks.network import LatentNetwork
 from eigentree.messages import renamed_arguments
-from eigentree.planning.view_plan import ViewPlan
 from eigentree.planning.view_search import PlanOptions
 from eigentree.spectral.learn.diagnostics import Clipping, SpectralReport
 from eigentree.spectral.learn.moments import ExactTables
@@ -38,6 +41,8 @@ from eigentree.spectral.recover.recovery import Recovery, recovered
 from eigentree.validation import auto_or_number, finite_number, generator, one_of, our_arithmetic, whole_number
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import ArrayLike
 
     from eigentree.counting.counts import MomentSource
@@ -46,6 +51,7 @@ if TYPE_CHECKING:
     from eigentree.graphs.graph import LatentGraph
     from eigentree.graphs.learned_templates import HiddenChowLiu
     from eigentree.inference.operators.tree_operators import TreeOperators
+    from eigentree.planning.view_plan import ViewPlan
     from eigentree.validation import Seed
 
 __all__ = ["SpectralJunctionTree"]
@@ -75,6 +81,11 @@ class SpectralJunctionTree(DensityMixin):
         The share of its column's marginal distribution that every cell has at least given those before it: chosen
         with the shrinkage, or, where that is given, 10 over the number of rows, at most 0.001, and 0 with
         shrinkage 0. With 0, rows can be impossible.
+    hats : int or "auto"
+        Hat functions of each column of numbers: 5, 9, 17 or 33, or what held-out likelihood is best with.
+    emissions : str or mapping
+        "auto" and "semiparametric" are the same: numbers show their smooth density times linear pieces over its
+        cdf. A mapping of columns says which are "semiparametric", and which "categorical".
     categories, handle_unknown, numeric
         As those of `EMJunctionTree`.
 
@@ -88,6 +99,8 @@ class SpectralJunctionTree(DensityMixin):
         Per separator: rank, views, singular values, warnings.
     search_ : SizeSearch
         With the structure "auto": the numbers of hidden states that were tried, and their held-out scores.
+    hats_ : int
+        The number of hat functions that was used of columns of numbers; 0 where there are none.
     graph_, operators_, plan_, counts_, shrinkage_, floor_, n_features_in_
         Parts of these.
 
@@ -102,6 +115,12 @@ class SpectralJunctionTree(DensityMixin):
     renormalisation can differ a little between patterns of missing cells, so where something was clipped, the sum
     of `joint` over a column is not quite the `joint` of the others. `predict_proba` and `impute` cost one score for
     each state of each cell.
+
+    Numbers are learned as in `SpectralHMM` (Song et al., 2010, with a finite basis in place of a kernel): hat
+    functions of u = F(x), with a smooth estimate F of the column's cdf. What is learned of a number is a density
+    f(x) g(F(x)) with its marginal density f and a piecewise linear g, exactly where the densities of all states are
+    such. `score_samples` is a log density then, and `predict` the mean. F follows from the rows of the first `fit`;
+    `partial_fit` keeps it. A stream is read once more for it.
 
     Examples
     --------
@@ -121,9 +140,11 @@ class SpectralJunctionTree(DensityMixin):
     when_short: Literal["raise", "warn"] = "raise"
     floor: float | Literal["auto"] = "auto"
     _: KW_ONLY
+    hats: int | Literal["auto"] = "auto"
+    emissions: str | Mapping[Any, Any] = "auto"
     categories: Categories | None = None
     handle_unknown: UnknownRule = "error"
-    numeric: NumericRule = "error"
+    numeric: NumericRule = "emissions"
 
     model_: SpectralModel = field(init=False)
     statistics_: Statistics = field(init=False)
@@ -149,6 +170,16 @@ class SpectralJunctionTree(DensityMixin):
     def floor_(self) -> float:
         """The floor that was used."""
         return self.model_.floor
+
+    @property
+    def hats_(self) -> int:
+        """The number of hat functions that was used of columns of numbers; 0 where there are none."""
+        return max(self.model_.fit.hats, default=0)
+
+    @property
+    def _column_kinds(self) -> dict[str, str]:
+        """What `emissions` say that columns are."""
+        return column_kinds(self.emissions)
 
     @property
     def counts_(self) -> Counts:
@@ -180,8 +211,9 @@ class SpectralJunctionTree(DensityMixin):
         if (template := open_template(self.structure)) is not None:
             return self._fit_sizes(template, X, sample_weight)
         graph, columns, rows = resolved(self.structure, X, ReadOptions.of(self, sample_weight))
-        plan = self.plan(graph)
-        return self._learn(plan, Statistics.empty(plan, columns).update(rows, sample_weight))
+        rows, weights = any_rows(rows, columns, sample_weight)
+        plan, scales = self.plan(graph, columns), number_scales(rows, weights)
+        return self._learn(plan, Statistics.empty(plan, columns, scales).update(rows, weights))
 
     def _fit_sizes(
         self, template: HiddenChowLiu, X: ArrayLike | Any, sample_weight: ArrayLike | str | None
@@ -200,19 +232,20 @@ class SpectralJunctionTree(DensityMixin):
         found, columns = any_rows_and_columns(X, ReadOptions.of(self, sample_weight))
         rows, weights = any_rows(found, columns, sample_weight)
         warn_of_few(weights)
-        pairs = PairCounts.empty(columns).count(rows, weights)
+        pairs = pairs_of_rows(rows, weights)
+        scales = number_scales(rows, weights)
         trials: list[SizeTrial] = []
         best: dict[str, Any] = {}
         for states in template.numbers_of_states():
             began = time.process_time()
             try:
-                plan = self.plan(template.tree(pairs, states))
+                plan = self.plan(template.tree(pairs, states), columns)
             except RankError:
                 # More states than the columns can distinguish.
                 if not trials:
                     raise
                 break
-            counted = Statistics.empty(plan, columns).count_rows(rows, weights)
+            counted = Statistics.empty(plan, columns, scales).count_rows(rows, weights)
             fitted, score = self._fitted(plan, counted)
             parameters, spent = fitted["report_"].parameters, time.process_time() - began
             trials.append(SizeTrial(Size(states, 1), "spectral", 1, parameters, math.nan, score, spent))
@@ -256,7 +289,7 @@ class SpectralJunctionTree(DensityMixin):
         """
         if not isinstance(statistics, Statistics):
             raise DataError(f"fit_statistics takes what Statistics.of makes, not {quoted(statistics)}")
-        plan = self.plan(graph_over(self.structure, statistics.columns))
+        plan = self.plan(graph_over(self.structure, statistics.columns), statistics.columns)
         check_counts(plan, statistics.counts)
         return self._learn(plan, statistics)
 
@@ -398,8 +431,14 @@ class SpectralJunctionTree(DensityMixin):
             f"the same queries"
         )
 
-    def plan(self, graph: LatentGraph) -> ViewPlan:
+    def plan(self, graph: LatentGraph, columns: Columns | None = None) -> ViewPlan:
         """Return the plan that a fit on a graph follows.
+
+        Parameters
+        ----------
+        graph : LatentGraph
+        columns : Columns, optional
+            Those of the rows, where some are numbers.
 
         Raises
         ------
@@ -407,13 +446,23 @@ class SpectralJunctionTree(DensityMixin):
             When a parameter is out of range.
         """
         self._check_parameters()
-        return ViewPlan.build(graph, self.views, self.max_rank, self.when_short)
+        numbers = () if columns is None else columns.numbers
+        if columns is not None:
+            families_on_graph(self.emissions, columns, graph)
+        if numbers and self.scaling is None:
+            raise ParameterError(
+                f"numbers, such as {numbers[0]!r}, are learned with scaling='variance'; for Algorithm 1 as it was "
+                f"published read them as bins, with numeric='quantiles'"
+            )
+        return hat_plan(graph, numbers, self.views, self.max_rank, self.when_short)
 
     def _check_parameters(self) -> None:
         PlanOptions.checked(self.views, self.max_rank, self.when_short)
         one_of("scaling", self.scaling, ("variance", None))
         auto_or_number("shrinkage", self.shrinkage, math.inf)
         auto_or_number("floor", self.floor, 1.0)
+        check_hats(self.hats)
+        check_hat_families("SpectralJunctionTree", self.emissions, "EMJunctionTree")
         check_rules(self.handle_unknown, self.numeric)
 
     def _learn(self, plan: ViewPlan, statistics: Statistics, **more: Any) -> Self:
@@ -425,8 +474,11 @@ class SpectralJunctionTree(DensityMixin):
         """Return the fitted attributes, and the mean log probability of held-out rows (-inf without any)."""
         if not statistics.rows > 0:
             raise DataError("there are no rows, or the weight of all rows is zero; there is nothing to learn from")
-        given = [None if isinstance(value, str) else float(value) for value in (self.shrinkage, self.floor)]
-        model, tried = choose(plan, statistics, self.scaling, *given)
+        shrinkage, floor = (
+            None if isinstance(value, str) else float(value) for value in (self.shrinkage, self.floor)
+        )
+        hats = None if isinstance(self.hats, str) else self.hats
+        model, tried = choose(plan, statistics, self.scaling, shrinkage, floor, hats)
         sample, clipping = statistics.sample, Clipping(model.floor, 0.0, 0.0, 0)
         if len(sample.codes):
             scores = model.scored(sample.codes)

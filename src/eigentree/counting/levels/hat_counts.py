@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eigentree.counting.counts import Counts
-from eigentree.counting.levels.hats import LEVELS, hat_values
 from eigentree.counting.joint_table import JointTable, collected
+from eigentree.counting.levels.hats import LEVELS, hat_values
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from eigentree.errors import DataError
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -32,6 +34,7 @@ __all__ = [
     "HATS",
     "LEVELS",
     "MOST_HATS",
+    "OTHER_LEVELS",
     "HatScale",
     "coarse_hats",
     "hat_values",
@@ -39,6 +42,7 @@ __all__ = [
     "level_distribution",
     "level_tables",
     "numbers_in_levels",
+    "require_same_levels",
     "usual_hats",
 ]
 
@@ -168,9 +172,18 @@ class HatScale:
     @cached_property
     def means(self) -> Floats:
         """The mean of the numbers of each level."""
+        return self._moments[0]
+
+    @cached_property
+    def squares(self) -> Floats:
+        """The mean square of the numbers of each level."""
+        return self._moments[1]
+
+    @cached_property
+    def _moments(self) -> tuple[Floats, Floats]:
         nodes, weights = np.polynomial.legendre.leggauss(POINTS)
-        inside = (np.arange(LEVELS)[:, None] + (nodes + 1) / 2) / LEVELS
-        return np.asarray(self.at(inside) @ weights / 2)
+        numbers = self.at((np.arange(LEVELS)[:, None] + (nodes + 1) / 2) / LEVELS)
+        return np.asarray(numbers @ weights / 2), np.asarray(numbers**2 @ weights / 2)
 
     def quantiles(self, tables: Floats, shares: Sequence[float]) -> Floats:
         """Return the quantiles of numbers whose levels have some distributions, shape (tables, shares)."""
@@ -187,6 +200,23 @@ class HatScale:
     def __getstate__(self) -> dict[str, Marginal]:
         # What was worked out on the way is worked out again.
         return {"marginal": self.marginal}
+
+
+OTHER_LEVELS = (
+    "of numbers add up only when their numbers were cut into the same levels; count other rows with update or "
+    "partial_fit, which keep the levels of the first"
+)
+"""What is said of statistics of numbers that were cut into others."""
+
+
+def require_same_levels(scales: Sequence[HatScale | None], others: Sequence[HatScale | None]) -> None:
+    """Raise `DataError` unless numbers have the same levels on some scales and on others."""
+    same = len(scales) == len(others) and all(
+        here is there or (here is not None and here.same_as(there))
+        for here, there in zip(scales, others, strict=True)
+    )
+    if not same:
+        raise DataError(f"statistics {OTHER_LEVELS}")
 
 
 def level_codes(codes: Codes, values: Floats, scales: Sequence[HatScale | None]) -> Codes:

@@ -82,7 +82,9 @@ class NumberSample:
         made = [
             _merged(np.concatenate(values), np.concatenate(weights))
             for values, weights in zip(
-                zip(self.values, other.values, strict=True), zip(self.weights, other.weights, strict=True), strict=True
+                zip(self.values, other.values, strict=True),
+                zip(self.weights, other.weights, strict=True),
+                strict=True,
             )
         ]
         return NumberSample(tuple(values for values, _ in made), tuple(weights for _, weights in made))
@@ -91,7 +93,7 @@ class NumberSample:
 def _merged(values: Floats, weights: Floats) -> tuple[Floats, Floats]:
     # -0 and 0 are one number.
     different, inverse = np.unique(values + 0.0, return_inverse=True)
-    totals = np.bincount(inverse, weights, len(different))
+    totals: Floats = np.asarray(np.bincount(inverse, weights, len(different)), np.float64)
     if len(different) > MOST_VALUES:
         kept = np.sort(np.argpartition(_hashes(different), MOST_VALUES)[:MOST_VALUES])
         different, totals = different[kept], totals[kept]
@@ -124,9 +126,7 @@ def level_rows(rows: Rows, scales: Sequence[HatScale | None]) -> Rows:
     return Rows.of_codes(level_codes(rows.encode(), rows.values(), scales), plain)
 
 
-def level_chunks(
-    rows: Encoded, scales: Sequence[HatScale | None]
-) -> Iterator[tuple[Codes, NDArray[Any] | None]]:
+def level_chunks(rows: Encoded, scales: Sequence[HatScale | None]) -> Iterator[tuple[Codes, NDArray[Any] | None]]:
     """Yield codes, of numbers their levels, and weights of rows that are not in memory."""
     for codes, values, weights in rows.parts():
         yield level_codes(codes, values, scales), weights

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias
 
 import numpy as np
 
+from eigentree.counting.levels.number_scales import number_scales
 from eigentree.counting.statistics import Statistics
 from eigentree.counting.structure_and_schema import resolved
 from eigentree.data.sequences.sequence_codes import Sequences
@@ -195,7 +196,9 @@ class JunctionTreeClassifier(Parameters):
                 # One shrinkage for all classes wants one graph: that of all rows.
                 with kept_notices():
                     structure = cloned(pattern).fit(data, sample_weight=weights).graph_
-            empty = Statistics.empty(pattern.plan(structure), data.columns)
+            assert isinstance(data, Rows)
+            plan, scales = pattern.plan(structure, data.columns), number_scales(data, weights)
+            empty = Statistics.empty(plan, data.columns, scales)
             statistics = {label: empty.count_rows(*part) for label, part in parts.items()}
             return self._become(fitted | _spectral_models(pattern, structure, statistics))
         models = []
@@ -327,7 +330,9 @@ def _spectral_models(
     if shrinkage == "auto":
         floor = None if estimator.floor == "auto" else float(estimator.floor)
         counted = list(statistics.values())
-        shrinkage, tried = choose_class_shrinkage(estimator.plan(graph), counted, estimator.scaling, floor)
+        shrinkage, tried = choose_class_shrinkage(
+            estimator.plan(graph, counted[0].columns), counted, estimator.scaling, floor
+        )
     models = []
     for label, own in statistics.items():
         models.append(cloned(estimator, structure=graph, shrinkage=shrinkage))

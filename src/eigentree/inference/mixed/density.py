@@ -1,7 +1,8 @@
-"""`ConditionalDensity`: the distribution of a number given other cells, a mixture over its parents' states."""
+"""`NumberDensity`: the distribution of a number given other cells; `ConditionalDensity`: a mixture over states."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from eigentree.emissions.base import Emission
     from eigentree.validation import Seed
 
-__all__ = ["ConditionalDensity", "mixture_quantiles"]
+__all__ = ["ConditionalDensity", "NumberDensity", "mixture_quantiles", "number_points"]
 
 HALVINGS = 60
 """Halvings of an interval between two quantiles, after which it is as narrow as rounding."""
@@ -34,8 +35,68 @@ COUNTS = ("poisson", "negative_binomial")
 DAY = np.timedelta64(1, "D")
 
 
-@dataclass(frozen=True, eq=False)
-class ConditionalDensity:
+class NumberDensity(ABC):
+    """The distribution of one number given evidence.
+
+    Attributes
+    ----------
+    name : str
+        Of the column.
+    """
+
+    name: str
+
+    @abstractmethod
+    def pdf(self, x: ArrayLike) -> Floats:
+        """Return the density at some numbers."""
+
+    @abstractmethod
+    def cdf(self, x: ArrayLike) -> Floats:
+        """Return P(number <= x)."""
+
+    @property
+    @abstractmethod
+    def mean(self) -> float:
+        """The mean."""
+
+    @property
+    @abstractmethod
+    def std(self) -> float:
+        """The standard deviation."""
+
+    @abstractmethod
+    def quantile(self, q: ArrayLike) -> Floats:
+        """Return the numbers below which these shares lie."""
+
+    @abstractmethod
+    def sample(self, n: int = 1, random_state: Seed = None) -> Floats:
+        """Return numbers that are sampled from it."""
+
+    @property
+    def whole(self) -> bool:
+        """Whether it has probabilities of whole numbers."""
+        return False
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the density between the quantiles 0.001 and 0.999; return the axes of matplotlib."""
+        from matplotlib import pyplot
+
+        low, high = self.quantile(TAILS)
+        counts = self.whole
+        x = np.unique(np.rint(np.linspace(low, high, 400))) if counts else np.linspace(low, high, 400)
+        ax = pyplot.subplots()[1] if ax is None else ax
+        ax.plot(x, self.pdf(x), *(["."] if counts else []))
+        ax.set(xlabel=self.name, ylabel="probability" if counts else "density", ylim=(0.0, None))
+        return ax
+
+    def __repr__(self) -> str:
+        low, middle, high = self.quantile([0.05, 0.5, 0.95])
+        ends = f"90 % {low:.4g} … {high:.4g}"
+        return f"{type(self).__name__}({self.name}: mean {self.mean:.4g}, median {middle:.4g}, {ends})"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ConditionalDensity(NumberDensity):
     """The distribution of one number given evidence.
 
     Attributes
@@ -59,7 +120,7 @@ class ConditionalDensity:
 
     def pdf(self, x: ArrayLike) -> Floats:
         """Return the density at some numbers; of a count, the probability."""
-        x = _points(x)
+        x = number_points(x)
         rows = np.repeat(self.cells[None], len(x), axis=0)
         before = self.emission.log_prob(self.cells[None])
         rows[:, self.place] = x
@@ -69,7 +130,7 @@ class ConditionalDensity:
 
     def cdf(self, x: ArrayLike) -> Floats:
         """Return P(number <= x)."""
-        x = _points(x)
+        x = number_points(x)
         cells = np.repeat(self.cells[None], len(x), axis=0)
         below: Floats = self.emission.cdf_of(cells, self.place)(x) @ self.weights
         return below
@@ -83,6 +144,12 @@ class ConditionalDensity:
     def std(self) -> float:
         """The standard deviation."""
         return float(np.sqrt(self._moments[1]))
+
+    @property
+    def whole(self) -> bool:
+        """Whether it has probabilities of whole numbers."""
+        # Averaged fits have emissions of one family.
+        return getattr(self.emission, "parts", (self.emission,))[0].family in COUNTS
 
     @property
     def _moments(self) -> tuple[float, float]:
@@ -104,26 +171,8 @@ class ConditionalDensity:
         cells = np.repeat(self.cells[None], n, axis=0)
         return self.emission.sampled(cells, states, random)[:, self.place]
 
-    def plot(self, ax: Any = None) -> Any:
-        """Draw the density between the quantiles 0.001 and 0.999; return the axes of matplotlib."""
-        from matplotlib import pyplot
 
-        low, high = self.quantile(TAILS)
-        # Averaged fits have emissions of one family.
-        counts = getattr(self.emission, "parts", (self.emission,))[0].family in COUNTS
-        x = np.unique(np.rint(np.linspace(low, high, 400))) if counts else np.linspace(low, high, 400)
-        ax = pyplot.subplots()[1] if ax is None else ax
-        ax.plot(x, self.pdf(x), *(["."] if counts else []))
-        ax.set(xlabel=self.name, ylabel="probability" if counts else "density", ylim=(0.0, None))
-        return ax
-
-    def __repr__(self) -> str:
-        low, middle, high = self.quantile([0.05, 0.5, 0.95])
-        ends = f"90 % {low:.4g} … {high:.4g}"
-        return f"ConditionalDensity({self.name}: mean {self.mean:.4g}, median {middle:.4g}, {ends})"
-
-
-def _points(x: Any) -> Floats:
+def number_points(x: Any) -> Floats:
     """Return numbers as floats, and dates and durations as days."""
     array = np.atleast_1d(an_array("x", x, DataError))
     if array.dtype == np.object_ and array.ndim == 1:

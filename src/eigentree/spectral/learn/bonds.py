@@ -236,6 +236,10 @@ class PairMoment:
         """Return the transposed moment times a matrix."""
         return np.asarray(self._transposed @ matrix + self.right @ (self.left.T @ matrix))
 
+    def mapped(self, inside: Any, outside: Any) -> PairMoment:
+        """Return the moment of other states of both columns: sparse matrices of them in terms of these."""
+        return PairMoment((inside @ self.counted @ outside.T).tocsr(), inside @ self.left, outside @ self.right)
+
     @cached_property
     def inside(self) -> Floats:
         """The distribution of the inside column."""

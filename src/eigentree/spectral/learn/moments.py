@@ -157,6 +157,26 @@ class CountedTables:
         left, right = (np.stack([factor[side] for factor in factors], axis=1) for side in range(2))
         return PairMoment(counted, left, right)
 
+    def narrowed_pair(
+        self, inside: tuple[int, ...], outside: tuple[int, ...], maps: Sequence[Floats | None]
+    ) -> PairMoment:
+        """Return the joint distribution of two groups, their columns mapped to fewer states.
+
+        There is one map for each column of the inside and then of the outside group, shape (states after, states),
+        and None for those that stay as they are.
+        """
+        pair, first = self.sparse_pair(inside, outside), len(inside)
+        sizes = [self.counts.columns.states[column] for column in inside + outside]
+        return pair.mapped(_joint_map(maps[:first], sizes[:first]), _joint_map(maps[first:], sizes[first:]))
+
+
+def _joint_map(maps: Sequence[Floats | None], sizes: Sequence[int]) -> Any:
+    """Return the map of joint states of several columns, as a sparse matrix."""
+    from scipy import sparse
+
+    own = [sparse.eye_array(size) if each is None else each for each, size in zip(maps, sizes, strict=True)]
+    return reduce(sparse.kron, own, sparse.eye_array(1)).tocsr()
+
 
 def _sparse(table: JointTable, inside: int) -> Any:
     """Return a table of two groups as a sparse matrix, given how many columns the first group has."""

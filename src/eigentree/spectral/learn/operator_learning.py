@@ -22,13 +22,14 @@ the columns' marginals. Without scaling every column keeps its one-hot vector, a
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from eigentree.counting.joint_table import DENSE_CELLS, ColumnFeatures
+from eigentree.counting.levels.hats import coarse_hats, level_tables
 from eigentree.data.tables.columns import Columns
 from eigentree.inference.threads import one_thread
 from eigentree.spectral.learn.bonds import Bond, centred_bond, leaf_bond, plain_bond, sparse_bond
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 
     from eigentree.arrays import Floats
     from eigentree.planning.view_plan import PlanNode, ViewPlan
+    from eigentree.spectral.learn.bonds import PairMoment
     from eigentree.spectral.learn.moments import Tables
 
 __all__ = ["learn"]
@@ -52,15 +54,19 @@ BATCH_CELLS = 2**20
 
 
 def learn(
-    plan: ViewPlan, tables: Sequence[Tables], scaling: str | None, dense_cells: int = DENSE_CELLS
+    plan: ViewPlan,
+    tables: Sequence[Tables],
+    scaling: str | None,
+    dense_cells: int = DENSE_CELLS,
+    hats: tuple[int, ...] = (),
 ) -> list[SpectralFit]:
     """Return, for each set of tables, the projections, solves and unshrunk operators (Algorithm 1, step 1).
 
     Nodes of the same shape, and all sets of tables, go through each step together: a chain of any length costs a
     few calls of numpy. Tables of more than `dense_cells` cells are taken as what occurs, never as arrays.
     """
-    batches = plan.derived(_batches, dense_cells)
-    made = _TreeLearning(plan, tables, scaling)
+    batches = plan.derived(_batches, dense_cells, hats)
+    made = _TreeLearning(plan, tables, scaling, hats)
     # One thread: the matrices are small, threads would only wait for each other, and sums keep their order.
     with one_thread():
         for batch in batches:
@@ -103,11 +109,14 @@ class _NodeBatch:
         return [[low + high for low, high in zip(self.below, group, strict=True)] for group in self.outside]
 
 
-def _batches(plan: ViewPlan, dense_cells: int) -> list[_NodeBatch]:
+def _batches(plan: ViewPlan, dense_cells: int, hats: tuple[int, ...]) -> list[_NodeBatch]:
     """Return the nodes of a plan in batches of one shape, dense where a table has at most so many cells."""
     states = Columns.of(plan.graph).states
     ranks = {node.observed: node.generic_rank for node in plan.nodes}
-    sizes = [(count, ranks[name]) for count, name in zip(states, plan.graph.observed, strict=True)]
+    names = plan.graph.observed
+    sizes = [
+        (count, ranks[name], own) for count, name, own in zip(states, names, hats or (0,) * len(names), strict=True)
+    ]
     place = {name: column for column, name in enumerate(plan.graph.observed)}
 
     def columns(names: Sequence[str]) -> Group:
@@ -146,12 +155,20 @@ def _batches(plan: ViewPlan, dense_cells: int) -> list[_NodeBatch]:
 class _TreeLearning:
     """The steps of learning, for several sets of tables at once; what is learned fills up as they are taken."""
 
-    def __init__(self, plan: ViewPlan, tables: Sequence[Tables], scaling: str | None) -> None:
+    def __init__(
+        self, plan: ViewPlan, tables: Sequence[Tables], scaling: str | None, hats: tuple[int, ...]
+    ) -> None:
         self.plan = plan
         self.tables = tables
         self.scaled = scaling is not None
         self.rows = np.array([source.rows for source in tables])
         self.states = Columns.of(plan.graph).states
+        self.hats = hats
+        # Of columns of numbers: the hats that are learned from in terms of those that are counted.
+        self.maps = [
+            coarse_hats(own, count) if own else None
+            for count, own in zip(self.states, hats or (0,) * len(self.states), strict=True)
+        ]
         self.edges: list[dict[int, LearnedEdge]] = [{} for _ in tables]
         self.cores: list[list[Floats]] = [[np.zeros(0)] * len(plan.nodes) for _ in tables]
         self.leaves: list[list[Floats]] = [[np.zeros((size, 1)) for size in self.states] for _ in tables]
@@ -165,7 +182,7 @@ class _TreeLearning:
         """Return what was learned; hubs, if there are any, are learned together and beside that apart."""
         positions = range(len(self.plan.nodes))
         apart = [
-            SpectralFit(self.plan, tuple(map(edges.get, positions)), tuple(cores), self.scaled)
+            SpectralFit(self.plan, tuple(map(edges.get, positions)), tuple(cores), self.scaled, hats=self.hats)
             for edges, cores in zip(self.edges, self.cores, strict=True)
         ]
         if not (self.scaled and self.plan.hubs):
@@ -179,7 +196,7 @@ class _TreeLearning:
         if not batch.outside:
             # The only column of a graph: its leaf is the root.
             whole = np.array([source.stacked(batch.below) for source in self.tables])
-            self._keep_cores(batch, whole[..., None])
+            self._keep_cores(batch, self._over_levels(batch, self._narrowed_leaves(batch, whole[..., None])))
             return
         if self.scaled and not batch.dense and not any(isinstance(source, ExactTables) for source in self.tables):
             bond, cores = self._sparse_leaves(batch)
@@ -193,12 +210,33 @@ class _TreeLearning:
             cores = np.asarray(sum(pair @ solve for pair, solve in zip(pairs, solves, strict=True)))
         self._keep_edges(batch, bond)
         if self.scaled:
-            for f, projections in enumerate(bond.projection):
+            projection = self._widened(batch, bond.projection)
+            for f, edges in enumerate(self.edges):
                 for k, (column,) in enumerate(batch.below):
-                    self.leaves[f][column] = projections[k]
+                    position = batch.positions[k]
+                    edges[position] = replace(edges[position], projection=projection[f, k][:, : batch.node.rank])
+                    self.leaves[f][column] = projection[f, k]
             # Exact without missing cells; with some, the pairs have fewer rows than the column itself.
-            cores[..., 0] = [[source.marginal(column) for (column,) in batch.below] for source in self.tables]
-        self._keep_cores(batch, cores)
+            own = np.array([[source.marginal(column) for (column,) in batch.below] for source in self.tables])
+            cores[..., :1] = self._narrowed_leaves(batch, own[..., None])
+        self._keep_cores(batch, self._over_levels(batch, cores))
+
+    def _narrowed_leaves(self, batch: _NodeBatch, tables: Floats) -> Floats:
+        """Return tables of the columns of leaves, of numbers those of the hats that are learned from."""
+        maps = self.maps[batch.below[0][0]]
+        return tables if maps is None else maps @ tables
+
+    def _widened(self, batch: _NodeBatch, projection: Floats) -> Floats:
+        """Return features of leaves, of numbers in terms of the hats that are counted."""
+        maps = self.maps[batch.below[0][0]]
+        return projection if maps is None else maps.T @ projection
+
+    def _over_levels(self, batch: _NodeBatch, cores: Floats) -> Floats:
+        """Return the operators of leaves, of numbers over the levels that have these moments of hats."""
+        (column,) = batch.below[0]
+        if self.maps[column] is None:
+            return cores
+        return np.asarray(level_tables(self.hats[column], self.states[column]) @ cores)
 
     def _sparse_leaves(self, batch: _NodeBatch) -> tuple[Bond, Floats]:
         """Return bonds and operators of leaves whose tables with others are too large for arrays."""
@@ -206,7 +244,8 @@ class _TreeLearning:
         for source, rows in zip(self.tables, self.rows.tolist(), strict=True):
             assert isinstance(source, CountedTables)
             for k in range(len(batch.positions)):
-                pairs = [source.sparse_pair(batch.inside[k], group[k]) for group in batch.outside]
+                own = [(batch.inside[k], group[k]) for group in batch.outside]
+                pairs = [self._sparse_pair(source, *both) for both in own]
                 bond = sparse_bond(pairs, batch.node.generic_rank, rows)
                 solves = [solve[:, : batch.node.rank] for solve in bond.solves]
                 bonds.append(bond)
@@ -220,14 +259,27 @@ class _TreeLearning:
         bond = Bond(projection, solves, stacked([bond.sizes for bond in bonds]))
         return bond, stacked([np.asarray(core) for core in cores])
 
+    def _sparse_pair(self, source: CountedTables, inside: Group, outside: Group) -> PairMoment:
+        maps = [self.maps[column] for column in inside + outside]
+        if all(each is None for each in maps):
+            return source.sparse_pair(inside, outside)
+        return source.narrowed_pair(inside, outside, maps)
+
     def _pairs(self, batch: _NodeBatch) -> list[Floats]:
-        """Return P(inside view, outside view) for each outside view, shape (sets, nodes, inside, outside)."""
-        size = math.prod(self.states[column] for column in batch.inside[0])
+        """Return P(inside view, outside view) for each outside view, shape (sets, nodes, inside, outside).
+
+        Of numbers it is that of the hats that are learned from.
+        """
         found = []
         for group in batch.outside:
             both = [low + high for low, high in zip(batch.inside, group, strict=True)]
             tables = np.array([source.stacked(both) for source in self.tables])
-            found.append(tables.reshape(*tables.shape[:2], size, -1))
+            table = tables.reshape(*tables.shape[:2], *(self.states[column] for column in both[0]))
+            for axis, column in enumerate(both[0], start=2):
+                if (maps := self.maps[column]) is not None:
+                    table = np.moveaxis(np.moveaxis(table, axis, -1) @ maps.T, -1, axis)
+            size = math.prod(table.shape[2 : 2 + len(batch.inside[0])])
+            found.append(table.reshape(*table.shape[:2], size, -1))
         return found
 
     def joints(self, batch: _NodeBatch) -> list[Floats]:

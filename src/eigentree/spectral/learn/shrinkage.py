@@ -14,8 +14,10 @@ import numpy as np
 
 from eigentree.arrays import Floats
 from eigentree.counting.holdout_sample import bounded, held_share
+from eigentree.counting.levels.hats import HATS, usual_hats
 from eigentree.inference.operators.normalised_scoring import floor_of
 from eigentree.spectral.learn.moments import CountedTables
+from eigentree.spectral.learn.number_model import SpectralNumberModel
 from eigentree.spectral.learn.operator_learning import learn
 from eigentree.spectral.learn.spectral_fit import SpectralModel, counted_marginals, pseudo_rows
 
@@ -27,7 +29,9 @@ if TYPE_CHECKING:
     from eigentree.arrays import Codes
     from eigentree.counting.counts import Counts
     from eigentree.counting.holdout_sample import RowSample
+    from eigentree.counting.levels.hats import HatScale
     from eigentree.counting.statistics import Statistics
+    from eigentree.data.tables.columns import Columns
     from eigentree.planning.view_plan import ViewPlan
     from eigentree.spectral.learn.spectral_fit import SpectralFit
 
@@ -44,6 +48,8 @@ __all__ = [
     "choose",
     "choose_class_shrinkage",
     "chosen",
+    "hat_options",
+    "model_of",
     "usual_floor",
 ]
 
@@ -186,36 +192,75 @@ def choose(
     scaling: str | None,
     shrinkage: float | None = None,
     floor: float | None = None,
+    hats: int | None = None,
 ) -> tuple[SpectralModel, Tried]:
     """Return the model of some statistics at the best shrinkage and floor, and what was tried; see `chosen`.
 
     The ways of learning are hubs together, and where there are any, hubs apart. Hubs have few parameters, which is
     a gain where the structure is true: data that are not of this structure have more dependence than a hub can
-    represent.
+    represent. So are numbers of hat functions, where some columns are numbers.
     """
-    counts, whole = statistics.counts, []
+    counts = statistics.counts
+    options = hat_options(plan, statistics, hats)
+    whole: list[SpectralFit] = []
     folds = _folds(counts, statistics.sample) if len(statistics.sample.hashes) else []
 
     def trials(added: float) -> Trials:
-        rests = [_without(counts, *fold) for fold in folds]
+        rests = [statistics.without(*fold) for fold in folds]
         held = [(rest, *fold) for rest, fold in zip(rests, folds, strict=True) if rest.rows > 0]
         # All together, which is fastest.
         tables = [CountedTables(each, added) for each in (*(rest for rest, _, _ in held), counts)]
-        *fits, last = learn(plan, tables, scaling)
-        whole.append(last)
-        marginals = [counted_marginals(rest, added) for rest, _, _ in held]
-        ways = [
-            [_trial(fit, codes, own) for fit, (_, codes, _), own in zip(way, held, marginals, strict=True)]
-            for way in ([fits, [fit.apart or fit for fit in fits]] if last.apart else [fits])
-        ]
+        ways = []
+        for own in options:
+            *fits, last = learn(plan, tables, scaling, hats=own)
+            marginals = [counted_marginals(rest, added, own) for rest, _, _ in held]
+            for apart in (False, True) if last.apart else (False,):
+                way = [(fit.apart or fit) if apart else fit for fit in (*fits, last)]
+                whole.append(way[-1])
+                ways.append(
+                    [_trial(*each) for each in zip(way, (codes for _, codes, _ in held), marginals, strict=False)]
+                )
         return ways, np.concatenate([np.zeros(0), *(weights for _, _, weights in held)]), 1.0
 
     def model(way: int, shrinkage: float, floor: float, added: float, smoothing: float) -> SpectralModel:
-        (fit,) = whole or learn(plan, [CountedTables(counts, added)], scaling)
-        fit = fit.apart if way and fit.apart else fit
-        return SpectralModel.of(fit, shrinkage, floor, counted_marginals(counts, smoothing))
+        learned = whole or learn(plan, [CountedTables(counts, added)], scaling, hats=options[0])
+        fit = learned[way]
+        marginals = counted_marginals(counts, smoothing, fit.hats)
+        return model_of(fit, shrinkage, floor, marginals, statistics.columns, statistics.scales)
 
-    return chosen(statistics.rows, pseudo_rows(plan.graph), trials if folds else None, model, shrinkage, floor)
+    pseudo = pseudo_rows(plan.graph, statistics.hats)
+    return chosen(statistics.rows, pseudo, trials if folds else None, model, shrinkage, floor)
+
+
+def model_of(
+    fit: SpectralFit,
+    shrinkage: float,
+    floor: float,
+    marginals: tuple[Floats, ...],
+    columns: Columns,
+    scales: tuple[HatScale | None, ...],
+) -> SpectralModel:
+    """Return the model of a fit at some shrinkage and floor, with the levels of its numbers where it has any."""
+    if any(scales):
+        return SpectralNumberModel.of_numbers(fit, shrinkage, floor, marginals, columns, scales)
+    return SpectralModel.of(fit, shrinkage, floor, marginals)
+
+
+def hat_options(plan: ViewPlan, statistics: Statistics, hats: int | None = None) -> list[tuple[int, ...]]:
+    """Return how many hats of each column there may be, the usual number first; once () where there are no numbers.
+
+    There are at least as many as a column has features, and no more than were counted.
+    """
+    counted = statistics.hats
+    if not any(counted):
+        return [()]
+    ranks = {node.observed: node.generic_rank for node in plan.nodes}
+    least = max(ranks[name] for name, own in zip(plan.graph.observed, counted, strict=True) if own)
+    fitting = [own for own in HATS if least <= own <= max(counted)] or [max(counted)]
+    if hats is not None:
+        fitting = [min(max(hats, fitting[0]), fitting[-1])]
+    usual = min(max(usual_hats(statistics.rows), fitting[0]), fitting[-1])
+    return [tuple(own if each else 0 for each in counted) for own in sorted(fitting, key=lambda own: own != usual)]
 
 
 def _trial(fit: SpectralFit, codes: Codes, marginals: tuple[Floats, ...]) -> HeldOutScore:
@@ -237,11 +282,6 @@ def _folds(counts: Counts, sample: RowSample) -> list[tuple[Codes, NDArray[Any]]
     return [fold for fold in folds if len(fold[0])]
 
 
-def _without(counts: Counts, codes: Codes, weights: NDArray[Any]) -> Counts:
-    """Return the counts without the rows of a fold."""
-    return counts - counts.empty().count(iter([(codes, weights)])) if len(codes) else counts
-
-
 def choose_class_shrinkage(
     plan: ViewPlan,
     statistics: Sequence[Statistics],
@@ -257,10 +297,9 @@ def choose_class_shrinkage(
     The statistics are those of each class. Where tables have more than `large_cells` cells, one fold is held
     out only.
     """
-    counts = [each.counts for each in statistics]
     shared = bounded([each.sample for each in statistics])
-    folds_tried = 1 if len(counts[0].dense) > large_cells else CLASS_FOLDS
-    parts = [_class_fold(plan, counts, shared, scaling, floor, number) for number in range(folds_tried)]
+    folds_tried = 1 if len(statistics[0].counts.dense) > large_cells else CLASS_FOLDS
+    parts = [_class_fold(plan, statistics, shared, scaling, floor, number) for number in range(folds_tried)]
     known = [part for part in parts if part is not None]
     if not known:
         return math.inf, {}
@@ -274,7 +313,7 @@ def choose_class_shrinkage(
 
 def _class_fold(
     plan: ViewPlan,
-    counts: Sequence[Counts],
+    statistics: Sequence[Statistics],
     samples: Sequence[RowSample],
     scaling: str | None,
     floor: float | None,
@@ -286,15 +325,16 @@ def _class_fold(
     """
     share = held_share(samples)
     held = [sample.fold(number, CLASS_FOLDS, share) for sample in samples]
-    rests = [_without(whole, *fold) for whole, fold in zip(counts, held, strict=True)]
+    rests = [each.without(*fold) for each, fold in zip(statistics, held, strict=True)]
     codes = np.asfortranarray(np.concatenate([fold[0] for fold in held]))
     if not len(codes) or not all(rest.rows > 0 for rest in rests):
         return None
-    added = pseudo_rows(plan.graph)
-    log_joint = np.empty((len(CLASS_GRID), len(counts), len(codes)))
-    for label, fit in enumerate(learn(plan, [CountedTables(rest, added) for rest in rests], scaling)):
+    hats = hat_options(plan, statistics[0])[0]
+    added = pseudo_rows(plan.graph, hats)
+    log_joint = np.empty((len(CLASS_GRID), len(statistics), len(codes)))
+    for label, fit in enumerate(learn(plan, [CountedTables(rest, added) for rest in rests], scaling, hats=hats)):
         least = usual_floor(rests[label].rows) if floor is None else floor
-        floors = floor_of(least, counted_marginals(rests[label], added))
+        floors = floor_of(least, counted_marginals(rests[label], added, hats))
         for k, kappa in enumerate(CLASS_GRID):
             log_joint[k, label] = fit.chain_rule.log_prob(fit.values(kappa), floors, codes).log_prob
     rows = np.array([rest.rows for rest in rests])

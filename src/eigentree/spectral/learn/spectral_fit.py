@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from eigentree.core.trees.categorical_sampling import choose
+from eigentree.counting.levels.hats import LEVELS, level_distribution
 from eigentree.data.tables.columns import Columns
 from eigentree.inference.operators.normalised_scoring import ChainRule, ChainRuleNode, floor_of
 from eigentree.inference.operators.operator_layout import NodeOperator
@@ -38,6 +39,7 @@ __all__ = [
     "graph_parameters",
     "operator_parameters",
     "pseudo_rows",
+    "with_levels",
 ]
 
 
@@ -129,6 +131,9 @@ class SpectralFit:
         variance scaling. Others are divided by their sum.
     apart : SpectralFit or None
         Where hubs were learned together: the same with all nodes learned by their own views.
+    hats : tuple of int
+        How many hat functions each column of numbers was learned from, 0 of other columns; () where there are no
+        numbers. The leaves of numbers are tables over their levels.
     """
 
     plan: ViewPlan
@@ -136,6 +141,12 @@ class SpectralFit:
     cores: tuple[Floats, ...]
     sums_to_one: bool
     apart: SpectralFit | None = None
+    hats: tuple[int, ...] = ()
+
+    @property
+    def states(self) -> tuple[int, ...]:
+        """How many states each column has in the operators: those of the graph, and of numbers their levels."""
+        return with_levels(Columns.of(self.plan.graph).states, self.hats)
 
     def operators(self, shrinkage: float) -> TreeOperators:
         """Return the operators at some shrinkage toward independence."""
@@ -150,12 +161,12 @@ class SpectralFit:
             columns = (graph.column(node.observed),) if node.observed is not None else ()
             nodes.append(NodeOperator.from_dense(array, columns, node.children))
             start += size
-        return TreeOperators(tuple(nodes), Columns.of(graph).states)
+        return TreeOperators(tuple(nodes), self.states)
 
     @property
     def chain_rule(self) -> ChainRule:
         """What scores rows with the operators, normalised."""
-        return self.plan.derived(_chain_rule)
+        return self.plan.derived(_chain_rule, self.states)
 
     def values(self, shrinkage: float) -> Floats:
         """Return the values of all operators at some shrinkage, as normalised scoring takes them."""
@@ -185,12 +196,18 @@ class SpectralFit:
         return np.concatenate(values), np.concatenate(places), squares, damping
 
 
-def _chain_rule(plan: ViewPlan) -> ChainRule:
+def _chain_rule(plan: ViewPlan, states: tuple[int, ...]) -> ChainRule:
     """Return the order of normalised scoring through the nodes of a plan."""
     graph = plan.graph
     columns = [graph.column(node.observed) if node.observed is not None else -1 for node in plan.nodes]
     nodes = [ChainRuleNode(n.parent, n.children, n.rank, c) for n, c in zip(plan.nodes, columns, strict=True)]
-    return ChainRule.of(nodes, Columns.of(graph).states)
+    return ChainRule.of(nodes, states)
+
+
+def with_levels(states: tuple[int, ...], hats: Sequence[int]) -> tuple[int, ...]:
+    """Return the states of columns, those with hat functions with their levels in place of these."""
+    every = zip(states, hats or (0,) * len(states), strict=True)
+    return tuple(LEVELS if own else count for count, own in every)
 
 
 def graph_parameters(graph: LatentGraph) -> int:
@@ -239,25 +256,34 @@ def _of_hub(plan: ViewPlan, hub: Hub) -> int:
     return loadings - states * (len(hub.branches) - 1) + multiplication - (states - 1)
 
 
-def pseudo_rows(graph: LatentGraph) -> float:
+def pseudo_rows(graph: LatentGraph, hats: Sequence[int] = ()) -> float:
     """Return how many uniform pseudo-rows go with any shrinkage: half the mean number of states of a column.
+
+    A column of numbers counts as one of two states: its hats are about equally frequent, so none is ever unseen.
 
     So infinite shrinkage, with variance scaling, is the product of the columns' marginals with 1/2 added to each
     count, where all columns have the same number of states, and on average else.
     """
-    return sum(graph.states[name] for name in graph.observed) / len(graph.observed) / 2
+    states = [graph.states[name] for name in graph.observed]
+    sizes = [2 if own else count for count, own in zip(states, hats or (0,) * len(states), strict=True)]
+    return sum(sizes) / len(sizes) / 2
 
 
-def counted_marginals(counts: Counts, added: float) -> tuple[Floats, ...]:
-    """Return the distribution of each column, some pseudo-rows added: it has no zeros if these are any."""
-    tables = CountedTables(counts, added)
-    return tuple(tables.marginal(column) for column in range(len(counts.columns.names)))
+def counted_marginals(counts: Counts, added: float, hats: Sequence[int] = ()) -> tuple[Floats, ...]:
+    """Return the distribution of each column, some pseudo-rows added: it has no zeros if these are any.
+
+    Of columns with hat functions it is that over levels.
+    """
+    tables, columns = CountedTables(counts, added), range(len(counts.columns.names))
+    every = zip((tables.marginal(column) for column in columns), hats or (0,) * len(columns), strict=True)
+    return tuple(level_distribution(table, own) if own else table for table, own in every)
 
 
-def exact_marginals(source: MomentSource, graph: LatentGraph) -> tuple[Floats, ...]:
-    """Return the distribution of each column as a source knows it."""
+def exact_marginals(source: MomentSource, graph: LatentGraph, hats: Sequence[int] = ()) -> tuple[Floats, ...]:
+    """Return the distribution of each column as a source knows it; of columns with hat functions over levels."""
     tables = (np.maximum(joint_of(source, [name]), 0.0) for name in graph.observed)
-    return tuple(table / table.sum() for table in tables)
+    every = zip(tables, hats or (0,) * len(graph.observed), strict=True)
+    return tuple(level_distribution(table, own) if own else table / table.sum() for table, own in every)
 
 
 @dataclass(frozen=True, eq=False)

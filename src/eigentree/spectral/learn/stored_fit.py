@@ -9,23 +9,25 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eigentree.counting.additive import read_stored, stored_content
-from eigentree.counting.levels.hats import HATS, LEVELS, MOST_HATS
 from eigentree.counting.holdout_sample import EVERY_HASH, SAMPLE_ROWS, RowSample
+from eigentree.counting.levels.hats import HATS, LEVELS, MOST_HATS
+from eigentree.counting.levels.stored_scales import read_scales, scales_content
 from eigentree.counting.statistics import Statistics
 from eigentree.counting.window_counts import SequenceStatistics, sample_width
-from eigentree.data.tables.columns import columns_content, columns_of
+from eigentree.data.tables.columns import Columns, columns_content, columns_of
 from eigentree.data.tables.weights import MOST_WEIGHT
 from eigentree.errors import FileError
 from eigentree.io.documents import Section, number, plain, whole
 from eigentree.planning.window_plan import Cell, ChannelBlocks, WindowBond, WindowPlan
 from eigentree.spectral.learn.diagnostics import Clipping, SpectralReport
-from eigentree.spectral.learn.spectral_fit import LearnedEdge, SpectralFit, SpectralModel
-from eigentree.counting.levels.stored_scales import read_scales, scales_content
+from eigentree.spectral.learn.number_model import SpectralNumberModel
+from eigentree.spectral.learn.shrinkage import model_of
+from eigentree.spectral.learn.spectral_fit import LearnedEdge, SpectralFit, SpectralModel, with_levels
 from eigentree.spectral.sequences.sequence_model import SpectralSequenceModel
 from eigentree.spectral.sequences.window_operators import WindowFit
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from eigentree.arrays import Floats
     from eigentree.counting.counts import Counts
@@ -47,14 +49,26 @@ __all__ = [
 
 def model_content(writer: Writer, model: SpectralModel) -> dict[str, Any]:
     """Return the document of a model on a plan, after putting its arrays into the file."""
-    return _settings_content(writer, model) | {"fit": _fit_content(writer.within("fit"), model.fit)}
+    made = _settings_content(writer, model) | {"fit": _fit_content(writer.within("fit"), model.fit)}
+    if isinstance(model, SpectralNumberModel):
+        return made | {"hats": max(model.fit.hats), "scales": scales_content(writer, model.scales)}
+    return made
 
 
-def read_model(reader: Reader, content: Any, plan: ViewPlan) -> SpectralModel:
-    """Return the model of a document and the arrays of the file."""
-    entry = Section(content, "a spectral model", ("shrinkage", "floor", "fit"))
-    settings = _settings(reader, entry, [plan.graph.states[name] for name in plan.graph.observed])
-    return SpectralModel.of(_read_fit(reader.within("fit"), entry["fit"], plan), *settings)
+def read_model(reader: Reader, content: Any, plan: ViewPlan, columns: Columns) -> SpectralModel:
+    """Return the model of a document and the arrays of the file, of a plan and columns that were read."""
+    entry = Section(content, "a spectral model", ("shrinkage", "floor", "fit"), ("hats", "scales"))
+    states, numbers = Columns.of(plan.graph).states, columns.number_places
+    hats: tuple[int, ...] = ()
+    if numbers:
+        own = entry.whole("hats")
+        if own not in HATS or not all(states[place] in HATS and states[place] >= own for place in numbers):
+            raise FileError(f"numbers are learned from {', '.join(map(str, HATS))} hats, no more than were counted")
+        hats = tuple(own if place in numbers else 0 for place in range(len(states)))
+    scales = read_scales(reader, entry.content.get("scales", []), numbers, len(states))
+    settings = _settings(reader, entry, with_levels(states, hats))
+    fit = _read_fit(reader.within("fit"), entry["fit"], plan, hats)
+    return model_of(fit, *settings, columns, scales)
 
 
 def _settings_content(writer: Writer, model: SpectralModel | SpectralSequenceModel) -> dict[str, Any]:
@@ -106,25 +120,32 @@ def _fit_content(writer: Writer, fit: SpectralFit) -> dict[str, Any]:
     }
 
 
-def _read_fit(reader: Reader, content: Any, plan: ViewPlan, together: bool = True) -> SpectralFit:
+def _read_fit(
+    reader: Reader, content: Any, plan: ViewPlan, hats: tuple[int, ...], together: bool = True
+) -> SpectralFit:
     entry = Section(content, "a spectral fit", ("sums_to_one", "singular_values", "apart"))
     scaled = entry.flag("sums_to_one")
     own = [node for node in plan.nodes if node.parent >= 0]
     states, widths = plan.graph.states, {node.observed: node.generic_rank for node in plan.nodes}
 
-    def shape(node: PlanNode, view: Sequence[str]) -> tuple[int, int]:
+    # Leaves of numbers are tables over levels, and learned from fewer hats than are counted.
+    names = plan.graph.observed
+    levels = dict(zip(names, with_levels(Columns.of(plan.graph).states, hats), strict=True))
+    seen = {name: own or states[name] for name, own in zip(names, hats or (0,) * len(names), strict=True)}
+
+    def shape(node: PlanNode, view: Sequence[str], sizes: Mapping[str, int]) -> tuple[int, int]:
         """Return the shape of a view's features: joint states at leaves and without scaling, products elsewhere."""
         products = scaled and node.observed is None
-        return math.prod(widths[name] if products else states[name] for name in view), node.rank
+        return math.prod(widths[name] if products else sizes[name] for name in view), node.rank
 
     most = max((node.states for node in own), default=1) + 1
     sizes, damping = _spectra(reader, entry, [node.rank for node in own], most)
-    held = [[states[node.observed]] if node.observed is not None else [] for node in plan.nodes]
+    held = [[levels[node.observed]] if node.observed is not None else [] for node in plan.nodes]
     below = [[plan.nodes[child].rank for child in node.children] for node in plan.nodes]
     shapes = [(*a, *b, node.rank) for a, b, node in zip(held, below, plan.nodes, strict=True)]
     cores = reader.flat("cores", shapes)
-    projections = reader.flat("projections", [shape(node, node.inside) for node in own])
-    solves = iter(reader.flat("solves", [shape(node, group) for node in own for group in node.outside]))
+    projections = reader.flat("projections", [shape(node, node.inside, states) for node in own])
+    solves = iter(reader.flat("solves", [shape(node, group, seen) for node in own for group in node.outside]))
     noise = reader.floats("noise", len(own)).tolist()
     edges: list[LearnedEdge | None] = [None]
     for k, node in enumerate(own):
@@ -134,8 +155,8 @@ def _read_fit(reader: Reader, content: Any, plan: ViewPlan, together: bool = Tru
     if entry.has("apart"):
         if not together or not scaled or not plan.hubs:
             raise FileError("a fit has no hubs to be taken apart")
-        apart = _read_fit(reader.within("apart"), entry["apart"], plan, together=False)
-    return SpectralFit(plan, tuple(edges), tuple(cores), scaled, apart)
+        apart = _read_fit(reader.within("apart"), entry["apart"], plan, hats, together=False)
+    return SpectralFit(plan, tuple(edges), tuple(cores), scaled, apart, hats)
 
 
 def report_content(report: SpectralReport) -> dict[str, Any]:

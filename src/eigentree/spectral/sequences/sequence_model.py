@@ -14,8 +14,8 @@ from eigentree.core.sequences.operator_steps import (
     score_sequences,
     smooth_sequences,
 )
-from eigentree.counting.levels.hats import HATS, level_codes, numbers_in_levels, usual_hats
 from eigentree.counting.holdout_sample import held_share
+from eigentree.counting.levels.hats import HATS, level_codes, numbers_in_levels, usual_hats
 from eigentree.counting.window_counts import batches_of_steps
 from eigentree.inference.operators.normalised_scoring import ChainRuleScores, floor_of
 from eigentree.inference.threads import in_order

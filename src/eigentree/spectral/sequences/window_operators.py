@@ -23,8 +23,8 @@ import numpy as np
 
 from eigentree.core.sequences.operator_steps import StepOperators
 from eigentree.core.trees.chain_rule import CLIPPED
-from eigentree.counting.levels.hats import MOST_HATS, coarse_hats, hat_values, level_distribution, level_tables
 from eigentree.counting.joint_table import ColumnFeatures
+from eigentree.counting.levels.hats import MOST_HATS, coarse_hats, hat_values, level_distribution, level_tables
 from eigentree.inference.threads import one_thread
 from eigentree.planning.window_plan import Cell
 from eigentree.spectral.learn.bonds import centred_bond, leaf_bond
