@@ -1,0 +1,202 @@
+"""Inputs: what is known of each step beside its cells, and what its distribution depends on (covariates)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from eigentree.data.sequences.sequence_codes import Sequences
+from eigentree.data.sequences.steps import steps_of
+from eigentree.data.tables.cells import Categorical
+from eigentree.data.tables.columns import Columns
+from eigentree.data.tables.rows import Rows
+from eigentree.data.tables.state_rules import ReadOptions
+from eigentree.data.tables.table import frame_of, table_of
+from eigentree.errors import DataError, quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from eigentree.arrays import Floats, Integers
+    from eigentree.data.tables.table import Table
+
+__all__ = ["InputSequences", "are_symbols", "design_names", "learned_inputs", "split_frame"]
+
+
+@dataclass(frozen=True, eq=False)
+class InputSequences(Sequences):
+    """Sequences with inputs.
+
+    Attributes
+    ----------
+    design : array, shape (different inputs, covariates)
+        The inputs that differ, as `design_names` says.
+    which : array of int, shape (steps,)
+        The input of each step.
+    ahead : array of int, shape (sequences, steps ahead)
+        Those of steps after the ends.
+    """
+
+    design: Floats = None  # type: ignore[assignment]
+    which: Integers = None  # type: ignore[assignment]
+    ahead: Integers = None  # type: ignore[assignment]
+
+    @classmethod
+    def joined(cls, outputs: Sequences, inputs: Any, columns: Columns, ahead: int = 0) -> InputSequences:
+        """Return sequences with their inputs, read by known columns, and those of so many steps after the ends.
+
+        Parameters
+        ----------
+        outputs : Sequences
+        inputs : sequences, or a table
+            One row for each step of the sequences, in any form that these come in; or one row for each sequence,
+            which holds at all its steps.
+        columns : Columns
+            Of the inputs.
+        ahead : int
+        """
+        table, rows = _rows_of(inputs, outputs, ahead)
+        read = Rows.of(table, columns, where=lambda row: f"row {row} of the inputs")
+        codes, values = read.encode(), read.values()
+        for place, name in enumerate(columns.names):
+            if len(missing := np.flatnonzero(read.missing(place))):
+                raise DataError(
+                    f"row {missing[0]} of the inputs, column {name!r} is missing; inputs are known at each step: "
+                    f"impute them first, or drop the sequence"
+                )
+        design, which = np.unique(_design(columns, codes[rows], values[rows]), axis=0, return_inverse=True)
+        if are_symbols(columns):
+            # The tables of all symbols, also of those that do not occur here.
+            design, which = np.eye(columns.states[0]), codes[rows, 0].astype(np.int64)
+        within = np.arange(len(rows)) - np.repeat(
+            np.cumsum(outputs.lengths + ahead) - outputs.lengths - ahead, outputs.lengths + ahead
+        )
+        later = within >= np.repeat(outputs.lengths, outputs.lengths + ahead)
+        which = which.ravel()
+        own = {each.name: getattr(outputs, each.name) for each in fields(Sequences)}
+        return cls(**own, design=design, which=which[~later], ahead=which[later].reshape(-1, ahead))
+
+    def chosen(self, numbers: Any) -> InputSequences:
+        """Return some of the sequences, by their numbers, in this order."""
+        own = np.asarray(numbers, np.int64)
+        kept = super().chosen(own)
+        places = np.repeat(self.starts[own] - kept.starts[:-1], kept.lengths) + np.arange(kept.starts[-1])
+        named = {each.name: getattr(kept, each.name) for each in fields(Sequences)}
+        return InputSequences(**named, design=self.design, which=self.which[places], ahead=self.ahead[own])
+
+
+def learned_inputs(inputs: Any, outputs: Sequences) -> Columns:
+    """Return the columns of inputs: those of floats are numbers, and others are read as columns of tables are."""
+    table, _ = _rows_of(inputs, outputs, 0)
+    kinds: dict[str, Any] = {}
+    for place, name in enumerate(table.all_names):
+        cells = table.column(place, name)
+        if not isinstance(cells, Categorical) and cells.dtype.kind == "f":
+            kinds[name] = "continuous"
+    return Columns.learned(table, ReadOptions(numeric="emissions", kinds=kinds))
+
+
+def are_symbols(columns: Columns) -> bool:
+    """Return whether inputs are symbols: a single column of categories, each of which has tables of its own."""
+    return len(columns.names) == 1 and not columns.number_places
+
+
+def design_names(columns: Columns) -> list[str]:
+    """Return what the columns of a design are: intercept, numbers, and each label of categories but the first."""
+    found = ["intercept"]
+    for place, name in enumerate(columns.names):
+        if place in columns.number_places:
+            found.append(name)
+        else:
+            found += [f"{name}: {label}" for label in columns.labels(name)[1:]]
+    return found
+
+
+def split_frame(X: Any, inputs: Any, names: Sequence[str] = ()) -> tuple[Any, Any]:
+    """Return outputs and inputs, where inputs are named as columns of a frame that holds both.
+
+    Where no inputs are given, and the frame has columns of all these names, they are the inputs.
+    """
+    frame = None if isinstance(X, Mapping) else frame_of(X)
+    wanted = list(names) if inputs is None else [inputs] if isinstance(inputs, str) else inputs
+    if frame is None or not isinstance(wanted, list | tuple) or not wanted:
+        return X, inputs
+    if not all(isinstance(name, str) and name in frame.columns for name in wanted):
+        return X, inputs
+    return frame.drop(list(wanted)).to_native(), frame.select(list(wanted)).to_native()
+
+
+def _design(columns: Columns, codes: Any, values: Floats) -> Floats:
+    made = [np.ones(len(codes))]
+    for place, states in enumerate(columns.states):
+        if place in columns.number_places:
+            made.append(values[:, columns.number_places.index(place)])
+        else:
+            made += [(codes[:, place] == code).astype(np.float64) for code in range(1, states)]
+    return np.stack(made, axis=1)
+
+
+def _rows_of(inputs: Any, outputs: Sequences, ahead: int) -> tuple[Table, Integers]:
+    """Return inputs as a table, and the row of each step, those after the end of each sequence included."""
+    needed = outputs.lengths + ahead
+    total = int(needed.sum())
+    width = outputs.form.width + ahead
+    is_wide = isinstance(inputs, Mapping) or (
+        bool(outputs.form.width) and np.shape(inputs)[:2] == (outputs.count, width)
+    )
+    if is_wide:
+        table = steps_of(inputs).table
+        if table.count == outputs.count * width:
+            return table, np.flatnonzero(np.arange(width) < needed[:, None])
+    elif isinstance(inputs, list | tuple) and len(inputs) == outputs.count and all(map(_is_listed, inputs)):
+        wrong = [place for place, own in enumerate(inputs) if len(own) != needed[place]]
+        if not wrong:
+            return _end_to_end(inputs), np.arange(total)
+        if len({len(own) for own in inputs}) > 1 and not any(isinstance(own, str) for own in inputs):
+            place = wrong[0]
+            raise DataError(
+                f"the inputs of sequence {place} have {len(inputs[place])} steps, but need {needed[place]}"
+                + (f" (its {outputs.lengths[place]}, and {ahead} after its end)" if ahead else "")
+            )
+        table = _table(inputs)
+    else:
+        table = _table(inputs)
+    if table.count == total:
+        return table, np.arange(total) if outputs.places is None or ahead else outputs.places
+    if table.count == outputs.count:
+        return table, np.repeat(np.arange(outputs.count), needed)
+    steps = f"{total} steps" if not ahead else f"{total} steps ({ahead} after the end of each sequence included)"
+    raise DataError(
+        f"inputs have {table.count} rows, but the data have {outputs.count} sequences of {steps}; give one row for "
+        f"each step, or one for each sequence"
+    )
+
+
+def _is_listed(item: Any) -> bool:
+    return isinstance(item, str | list | tuple) or (hasattr(item, "__len__") and np.ndim(item) > 0)
+
+
+def _end_to_end(items: Sequence[Any]) -> Table:
+    """Return the steps of all sequences as one table."""
+    frames: list[Any] = [frame_of(item) for item in items]
+    if any(frame is None for frame in frames):
+        return steps_of([item for item in items if len(item)] or items).table
+    import narwhals as nw
+
+    return table_of(nw.concat(frames).to_native(), 0)
+
+
+def _table(inputs: Any) -> Table:
+    """Return a table of one column or of several."""
+    if hasattr(inputs, "to_frame") and not hasattr(inputs, "columns"):
+        inputs = inputs.to_frame()
+    if frame_of(inputs) is not None:
+        return table_of(inputs)
+    if not isinstance(inputs, list | tuple | np.ndarray):
+        raise DataError(f"inputs are an array, a list or a frame with a row for each step, not {quoted(inputs)}")
+    if isinstance(inputs, list | tuple) and any(isinstance(cell, str) for cell in inputs):
+        inputs = np.array(inputs, object)
+    return table_of(np.reshape(inputs, (-1, 1)) if np.ndim(inputs) == 1 else inputs)

@@ -1,0 +1,1 @@
+"""Hidden chains whose tables depend on inputs: their objective and their fit."""

@@ -1,0 +1,264 @@
+"""The objective of sequences under a hidden chain whose tables depend on inputs, and its fit."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from itertools import chain, cycle
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from eigentree.em.chain_fit import ChainFit, ChainLayout, ChainObjective, SequenceObjective, fit_chain
+from eigentree.em.multistart import Candidate, multistart, run_each
+from eigentree.em.number_chains import NumberChainLayout, NumberChainObjective
+from eigentree.em.optimize.objective import Evaluation, ExpectedCounts
+from eigentree.emissions.covariates.multinomial_logit import multinomial_logit
+from eigentree.inference.sequences.input_chain import DependentTable, InputTables
+from eigentree.inference.sequences.number_steps import NumberPass
+from eigentree.inference.sequences.sequence_passes import SequencePass, Symbols
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from eigentree.arrays import Booleans, Floats
+    from eigentree.em.inputs.input_pass import InputPass
+    from eigentree.em.multistart import Multistart
+    from eigentree.emissions.base import Emission
+    from eigentree.inference.sequences.input_chain import Dependence
+
+__all__ = ["InputLayout", "InputObjective", "fit_with_inputs"]
+
+
+@dataclass(frozen=True, eq=False)
+class InputLayout(NumberChainLayout):
+    """Where each parameter stands: start, transitions and emissions, each as it depends on inputs, then numbers.
+
+    Attributes
+    ----------
+    covariates : int
+        The columns of a design; of symbols, their number.
+    kinds : tuple of {"fixed", "tables", "logit"}
+        How start, transitions, and each channel's emissions depend on inputs.
+    rank : int
+        How many columns of the design do not depend on others linearly.
+    """
+
+    covariates: int = 1
+    kinds: tuple[Dependence, ...] = ()
+    rank: int = 1
+
+    @cached_property
+    def plain(self) -> NumberChainLayout:
+        """The layout of the chain without inputs."""
+        order = np.arange(self.states)
+        numbers = {group: own.permuted(order) for group, own in self.numbers.items()}
+        return NumberChainLayout(self.sizes, self.order, self.channels, self.allowed, self.starts, numbers)
+
+    @cached_property
+    def possibles(self) -> list[Booleans]:
+        """Which entries of each table may be positive, shape (rows, classes)."""
+        shown = [np.ones((self.states, count), np.bool_) for count in self.channels]
+        return [np.ones((1, self.states), np.bool_), self.allowed[0], *shown]
+
+    @cached_property
+    def free_count(self) -> int:
+        """The number of free parameters, those of emissions included."""
+        times = {"fixed": 1, "tables": self.covariates, "logit": self.rank}
+        counts = [
+            times[kind] * int((own.sum(axis=1) - 1).sum())
+            for kind, own in zip(self.kinds, self.possibles, strict=True)
+        ]
+        if self.starts:
+            counts[0] = 0
+        return sum(counts) + sum(emission.n_parameters for emission in self.numbers.values())
+
+    def vector_of(self, tables: Sequence[DependentTable], emissions: Sequence[Emission]) -> Floats:
+        """Return the vector of all parameters."""
+        return np.concatenate([*(own.array.ravel() for own in tables), *(own.vector for own in emissions)])
+
+    def dependent(self, vector: Floats) -> tuple[list[DependentTable], list[Emission]]:
+        """Return start, transitions and emissions of a vector, and the emissions of numbers."""
+        tables, start = [], 0
+        for kind, own in zip(self.kinds, self.possibles, strict=True):
+            shape = own.shape if kind == "fixed" else (self.covariates, *own.shape)
+            end = start + math.prod(shape)
+            tables.append(DependentTable(kind, vector[start:end].reshape(shape), own))
+            start = end
+        made = []
+        for emission in self.numbers.values():
+            end = start + len(emission.vector)
+            made.append(emission.of_vector(vector[start:end]))
+            start = end
+        return tables, made
+
+    def tables_of(self, vector: Floats) -> InputTables:
+        """Return the parameters of a vector as those of a model."""
+        (start, moves, *shown), emissions = self.dependent(vector)
+        return InputTables(start, moves, tuple(shown), dict(zip(self.numbers, emissions, strict=True)))
+
+    def lifted(self, plain: Floats) -> Floats:
+        """Return the vector of a chain that does not depend on its inputs, given that of one without inputs."""
+        vector, emissions = self.plain.split(plain)
+        (links,), shown = self.plain.parts(vector)
+        tables = []
+        for kind, own, table in zip(self.kinds, self.possibles, (links[0][None], links[1], *shown), strict=True):
+            array = table
+            if kind == "tables":
+                array = np.repeat(table[None], self.covariates, axis=0)
+            elif kind == "logit":
+                # Logits are finite.
+                logs = np.log(np.maximum(table, np.finfo(np.float64).tiny))
+                array = np.zeros((self.covariates, *own.shape))
+                array[0] = np.where(own, logs - logs[np.arange(len(own)), own.argmax(axis=1), None], 0.0)
+            tables.append(DependentTable(kind, array, own))
+        wide = [
+            own.permuted(np.arange(like.states) % self.states)
+            for like, own in zip(self.numbers.values(), emissions, strict=True)
+        ]
+        return self.vector_of(tables, wide)
+
+    def mixed(self, parameters: Floats, share: float) -> Floats:
+        """Return parameters whose tables are mixed with a share of the uniform distribution; logits stay finite."""
+        tables, emissions = self.dependent(parameters)
+        made = []
+        for place, table in enumerate(tables):
+            even = table.possible / table.possible.sum(axis=1, keepdims=True)
+            stays = table.kind == "logit" or (place == 0 and bool(self.starts))
+            made.append(table if stays else replace(table, array=(1.0 - share) * table.array + share * even))
+        return self.vector_of(made, emissions)
+
+
+@dataclass(frozen=True, eq=False)
+class InputObjective(SequenceObjective):
+    """The objective of sequences with inputs; `prior` is that of the chain without inputs.
+
+    Pseudo-counts of a table are those of each symbol's table; those of a logit are spread over the inputs as these
+    occur.
+    """
+
+    chain: InputLayout
+    walk: InputPass  # type: ignore[assignment]
+    prior: Floats
+
+    is_accelerable = False
+
+    @property
+    def layout(self) -> InputLayout:
+        """Where each parameter stands."""
+        return self.chain
+
+    @cached_property
+    def plain(self) -> SequenceObjective:
+        """The objective of the same sequences without their inputs."""
+        walk, layout = self.walk, self.layout.plain
+        if layout.numbers:
+            numbered = NumberPass(
+                walk.columns, walk.codes, walk.values, walk.starts, walk.weights, layout.numbers, walk.threads
+            )
+            return NumberChainObjective(layout, numbered, self.prior)
+        symbols = Symbols.of(walk.codes, walk.columns.states)
+        tables = ChainLayout(layout.sizes, layout.order, layout.channels, layout.allowed, layout.starts)
+        merged = SequencePass.of_distinct(symbols, walk.starts, walk.weights, walk.threads)
+        return ChainObjective(tables, merged, self.prior)
+
+    @cached_property
+    def pseudo_counts(self) -> list[Floats]:
+        """The pseudo-counts of each table at each input."""
+        (links,), shown = self.layout.plain.parts(self.prior)
+        first, later, every = self.walk.shares
+        found = []
+        for place, (kind, table) in enumerate(
+            zip(self.layout.kinds, (links[0][None], links[1], *shown), strict=True)
+        ):
+            shares = (first, later, every)[min(place, 2)]
+            if kind != "logit":
+                shares = np.ones(len(self.walk.design) if kind == "tables" else 1)
+            found.append(shares[:, None, None] * table)
+        return found
+
+    def expected_links(self, parameters: Floats) -> list[Floats]:
+        """Return the expected counts of start and transitions, all inputs together."""
+        start, moves, *_ = self.walk.counts(*self.layout.dependent(parameters)).tables
+        return [start.sum(axis=(0, 1)), moves.sum(axis=0)]
+
+    def log_likelihood(self, parameters: Floats) -> float:
+        """Return the log-likelihood of the sequences; -inf if one is impossible."""
+        return self.total(self.walk.counts(*self.layout.dependent(parameters)).log_prob)[0]
+
+    def counted(self, parameters: Floats) -> ExpectedCounts:
+        """Return the expected counts of all tables, end to end, and the log-likelihood of all sequences."""
+        found = self.walk.counts(*self.layout.dependent(parameters))
+        return ExpectedCounts(np.concatenate([own.ravel() for own in found.tables]), *self.total(found.log_prob))
+
+    def total(self, log_prob: Floats) -> tuple[float, int]:
+        """Return the log-likelihood, and the user's number of a sequence that is impossible, or -1."""
+        log_likelihood, impossible = super().total(log_prob)
+        origins = self.walk.origins
+        return log_likelihood, impossible if impossible < 0 or origins is None else int(origins[impossible])
+
+    def evaluated(self, parameters: Floats) -> Evaluation:
+        """Return the objective of some parameters and the EM iteration from them, by one pass over the data."""
+        layout, design = self.layout, self.walk.design
+        tables, emissions = layout.dependent(parameters)
+        found = self.walk.counts(tables, emissions)
+        objective, impossible = self.total(found.log_prob)
+        made = []
+        for table, counts, extra in zip(tables, found.tables, self.pseudo_counts, strict=True):
+            if (own := np.broadcast_to(extra > 0, counts.shape)).any():
+                objective += float(extra[own] @ np.log(table.proba(design)[own]))
+            made.append(_maximised(table, counts + extra, design))
+        if layout.starts:
+            made[0] = tables[0]
+        objective += sum(emission.log_prior() for emission in emissions)
+        if impossible < 0:
+            pairs = zip(emissions, found.statistics, strict=True)
+            emissions = [emission.maximised(own) for emission, own in pairs]
+        update = layout.vector_of(made, emissions)
+        return Evaluation(parameters, update, np.zeros(len(update)), objective, impossible)
+
+    def started(self, kind: str, random: np.random.Generator) -> Floats:
+        """Return parameters that do not depend on inputs, from an initialiser of chains without them."""
+        return self.layout.lifted(self.plain.initialisers[kind](self.plain, random))
+
+
+def _maximised(table: DependentTable, counts: Floats, design: Floats) -> DependentTable:
+    """Return the table of highest expected log-likelihood, given counts at each input, pseudo-counts included."""
+    if table.kind != "logit":
+        wide = counts if table.kind == "tables" else counts[0]
+        totals = wide.sum(axis=-1, keepdims=True)
+        return replace(table, array=np.divide(wide, totals, out=table.array.copy(), where=totals > 0))
+    array = table.array.copy()
+    for row, own in enumerate(table.possible):
+        used = counts[:, row].any(axis=1)
+        if used.any():
+            array[:, row, own] = multinomial_logit(design[used], counts[used, row][:, own], array[:, row, own])
+    return replace(table, array=array)
+
+
+def fit_with_inputs(
+    fit: ChainFit, plain: ChainFit, init: Floats | str, n_init: int, random: np.random.Generator
+) -> Iterator[Multistart]:
+    """Yield the state of a fit with inputs, again and again, until its runs have converged.
+
+    The chain is fitted without inputs first, as `fit_chain` does. A multi-start over initialisers follows, and then
+    runs from the best of these and from the fit without inputs: what is found is never below that.
+    """
+    *_, state = fit_chain(plain, init, n_init, random)
+    whole = fit.whole
+    assert isinstance(whole, InputObjective)
+    candidates = [Candidate("without inputs", partial(whole.layout.lifted, state.best[1].parameters))]
+    how = (fit.stopping, fit.max_iter, fit.accelerate, fit.validation)
+    found: Multistart | None = None
+    if isinstance(init, str) and init == "multistart":
+        samples = fit.samples(random)
+        first = samples[0].objective
+        assert isinstance(first, InputObjective)
+        pool = (Candidate(kind, partial(first.started, kind, random)) for kind in cycle(first.plain.pool))
+        for found in multistart(samples, chain(candidates, pool), *how, finalists=n_init):
+            yield found
+        assert found is not None
+        name, best = found.best
+        candidates.append(Candidate(name, partial(np.copy, best.parameters)))
+    yield from run_each(fit.sample, candidates, *how, before=found)

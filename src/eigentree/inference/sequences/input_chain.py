@@ -1,0 +1,389 @@
+"""`InputChain`: a hidden Markov model whose tables depend on inputs, and exact inference."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from eigentree.inference.sequences.hmm_chain import Chain
+from eigentree.inference.sequences.input_steps import InputLinks, StepMajor, chosen
+from eigentree.inference.sequences.number_cells import mixture_means, quantiles_of_mixture
+from eigentree.inference.sequences.number_steps import Numbered, sums_of_sequences, value_places
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from eigentree.arrays import Booleans, Codes, Floats, Integers
+    from eigentree.data.sequences.inputs import InputSequences
+    from eigentree.data.tables.columns import Columns
+    from eigentree.emissions.base import Emission
+
+__all__ = ["Dependence", "DependentTable", "InputChain", "InputTables", "ShownCells", "relative"]
+
+Dependence = Literal["fixed", "tables", "logit"]
+"""How a table depends on inputs: it does not, there is one for each symbol, or by a multinomial logit."""
+
+LEAST = -500.0
+"""The least log probability of a step in a state relative to the best state: see `number_steps`."""
+
+
+@dataclass(frozen=True, eq=False)
+class DependentTable:
+    """A conditional probability table that may depend on inputs.
+
+    Attributes
+    ----------
+    kind : {"fixed", "tables", "logit"}
+    array : array
+        Of "fixed" probabilities, shape (rows, classes); of "tables" such of each symbol, shape (symbols, rows,
+        classes); of "logit" coefficients, shape (covariates, rows, classes), zero in the first class of a row that
+        is possible.
+    possible : array of bool, shape (rows, classes)
+    """
+
+    kind: Dependence
+    array: Floats
+    possible: Booleans
+
+    def proba(self, design: Floats) -> Floats:
+        """Return the probabilities at inputs, shape (inputs, rows, classes); of one input where it is fixed."""
+        if self.kind == "fixed":
+            return self.array[None]
+        found: Floats = np.tensordot(design, self.array, 1)
+        if self.kind == "logit":
+            found = np.where(self.possible, found, -np.inf)
+            found -= found.max(axis=-1, keepdims=True)
+            np.exp(found, out=found)
+            found /= found.sum(axis=-1, keepdims=True)
+        return found
+
+    def permuted(self, rows: Integers | None, classes: Integers | None) -> DependentTable:
+        """Return the table with rows and classes in another order; None leaves one as it is."""
+        array, possible = self.array, self.possible
+        if rows is not None:
+            array, possible = array[..., rows, :], possible[rows]
+        if classes is not None:
+            array, possible = array[..., classes], possible[:, classes]
+        if self.kind == "logit":
+            reference = possible.argmax(axis=1)
+            array = np.where(possible, array - array[:, np.arange(len(reference)), reference, None], 0.0)
+        return replace(self, array=array, possible=possible)
+
+
+@dataclass(frozen=True, eq=False)
+class InputTables:
+    """All parameters of a hidden chain with inputs.
+
+    Attributes
+    ----------
+    start, transitions : DependentTable
+        Of one row, and of one for each state.
+    emissions : tuple of DependentTable
+        Of each channel; ones for a channel of numbers.
+    numbers : mapping of tuple of int to Emission
+        Whose states are those of the chain, or, where these emissions depend on symbols, those under the first
+        symbol, then under the second, and so on.
+    """
+
+    start: DependentTable
+    transitions: DependentTable
+    emissions: tuple[DependentTable, ...]
+    numbers: Numbered = field(default_factory=dict)
+
+    def links(self, design: Floats) -> InputLinks:
+        """Return where the chain starts and moves on, for each input."""
+        return InputLinks(self.start.proba(design)[:, 0], self.transitions.proba(design))
+
+
+@dataclass(frozen=True, eq=False)
+class ShownCells:
+    """What steps show: codes of categories, features of numbers, and the input of each.
+
+    Attributes
+    ----------
+    columns : Columns
+    codes : array, shape (steps, channels)
+    features : tuple
+        Of each group of number channels.
+    which : array of int, shape (steps,)
+    """
+
+    columns: Columns
+    codes: Codes
+    features: tuple[Any, ...]
+    which: Integers
+
+    @classmethod
+    def of(cls, columns: Columns, codes: Codes, values: Floats, which: Integers, numbers: Numbered) -> ShownCells:
+        """Return what steps show, given their codes and values."""
+        features = [
+            emission.features(np.asfortranarray(values[:, value_places(columns, group)]))
+            for group, emission in numbers.items()
+        ]
+        return cls(columns, codes, tuple(features), which)
+
+    def logs(self, shown: Sequence[Floats], emissions: Sequence[Emission], states: int) -> Floats:
+        """Return the log probability of the cells of each step in each state.
+
+        `shown` are the probabilities of each channel at inputs, as `DependentTable.proba` has them.
+        """
+        logs = np.zeros((len(self.codes), states))
+        for channel, table in enumerate(shown):
+            if channel in self.columns.number_places:
+                continue
+            with np.errstate(divide="ignore"):
+                known = np.log(np.concatenate([table, np.ones((*table.shape[:2], 1))], axis=2))
+            logs += known.transpose(0, 2, 1)[self._own(table), self.codes[:, channel]]
+        for emission, features in zip(emissions, self.features, strict=True):
+            lines = emission.lines(features).reshape(len(logs), -1, states)
+            logs += lines[np.arange(len(logs)), self.which * (lines.shape[1] > 1)]
+        return logs
+
+    def counts(self, posteriors: Floats, shown: Sequence[Floats]) -> list[Floats]:
+        """Return the counts of each channel's codes, in the shapes of its probabilities; ones for a number."""
+        made = []
+        for channel, table in enumerate(shown):
+            if channel in self.columns.number_places:
+                made.append(np.ones_like(table))
+                continue
+            inputs, states, classes = table.shape
+            places = self._own(table) * (classes + 1) + self.codes[:, channel]
+            sums = [np.bincount(places, own, inputs * (classes + 1)) for own in posteriors.T]
+            counts = np.stack(sums, axis=1).astype(np.float64).reshape(inputs, classes + 1, states)
+            made.append(counts[:, :-1].transpose(0, 2, 1))
+        return made
+
+    def statistics(self, posteriors: Floats, emissions: Sequence[Emission]) -> list[Floats]:
+        """Return the statistics of each group of numbers."""
+        pairs = zip(emissions, self.features, strict=True)
+        return [own.statistics(features, by_input(posteriors, self.which, own)) for own, features in pairs]
+
+    def _own(self, table: Floats) -> Integers:
+        return self.which * (len(table) > 1)
+
+
+def by_input(proba: Floats, which: Integers, emission: Emission) -> Floats:
+    """Return probabilities of states as those of the states of an emission, which may depend on symbols."""
+    states = proba.shape[1]
+    if emission.states == states:
+        return proba
+    made = np.zeros((len(proba), emission.states // states, states))
+    made[np.arange(len(proba)), which] = proba
+    return made.reshape(len(proba), -1)
+
+
+def relative(logs: Floats) -> tuple[Floats, Floats]:
+    """Return probabilities of steps in each state over the highest of the step, and the logs of these."""
+    highest = logs.max(axis=1, initial=-np.inf)
+    highest[np.isneginf(highest)] = 0.0
+    lines = logs - highest[:, None]
+    np.maximum(lines, LEAST, out=lines, where=lines > -np.inf)
+    return np.exp(lines, out=lines), highest
+
+
+@dataclass(frozen=True, eq=False)
+class InputChain:
+    """A hidden Markov model whose start, transitions or emissions depend on inputs.
+
+    Its queries are those of `Chain`, of sequences with inputs.
+
+    Attributes
+    ----------
+    columns, input_columns : Columns
+        Of channels and of inputs.
+    tables : InputTables
+    """
+
+    columns: Columns
+    input_columns: Columns
+    tables: InputTables
+
+    order = 1
+    parallel = ()
+
+    @property
+    def states(self) -> int:
+        """Number of hidden states."""
+        return len(self.tables.transitions.possible)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Number of states of each chain, of which there is one."""
+        return (self.states,)
+
+    @property
+    def numbers(self) -> Numbered:
+        """The emission of each group of number channels."""
+        return self.tables.numbers
+
+    def at(self, design: Floats) -> Chain:
+        """Return the chain without inputs that this one is where all inputs are those of one row of a design."""
+        start, moves = self.tables.links(design[None])
+        shown = [table.proba(design[None])[0] for table in self.tables.emissions]
+        symbol = int(design.argmax())
+        own = np.arange(self.states) + symbol * self.states
+        numbers = {
+            group: emission if emission.states == self.states else emission.permuted(own)
+            for group, emission in self.numbers.items()
+        }
+        return Chain.of(self.columns, [[start[0], moves[0]]], shown, numbers)
+
+    def _read(self, sequences: InputSequences) -> tuple[StepMajor, InputLinks, Integers, Floats]:
+        """Return what passes over sequences read; the last are the log probabilities of cells."""
+        shown = [table.proba(sequences.design) for table in self.tables.emissions]
+        steps = ShownCells.of(self.columns, sequences.codes, sequences.values, sequences.which, self.numbers)
+        logs = steps.logs(shown, list(self.numbers.values()), self.states)
+        return StepMajor(sequences.starts), self.tables.links(sequences.design), sequences.which, logs
+
+    def log_prob(self, sequences: InputSequences, threads: int = 1) -> Floats:
+        """Return the log probability of each sequence given its inputs, missing cells marginalised out."""
+        del threads
+        passes, links, which, logs = self._read(sequences)
+        lines, highest = relative(logs)
+        with np.errstate(divide="ignore"):
+            scales = np.log(passes.forward(links, which, lines)[1])
+        return passes.sums(scales) + sums_of_sequences(highest, sequences.starts)
+
+    def filtered(self, sequences: InputSequences) -> tuple[Floats, Floats]:
+        """Return P(state | steps so far) of each step, and at the end of each sequence, zeros of an empty one."""
+        passes, links, which, logs = self._read(sequences)
+        steps = passes.placed(passes.forward(links, which, relative(logs)[0])[0])
+        ends = np.zeros((sequences.count, self.states))
+        own = sequences.lengths > 0
+        ends[own] = steps[sequences.starts[1:][own] - 1]
+        return steps, ends
+
+    def smoothed(self, sequences: InputSequences) -> Floats:
+        """Return P(state | all steps of its sequence), shape (steps, states); zeros where that is impossible."""
+        passes, links, which, logs = self._read(sequences)
+        return passes.smoothed(links, which, relative(logs)[0])
+
+    def decoded(self, sequences: InputSequences) -> tuple[Integers, Floats]:
+        """Return the jointly most probable states of all steps, and their log probability with each sequence."""
+        passes, links, which, logs = self._read(sequences)
+        return passes.decoded(links, which, logs)
+
+    def states_ahead(self, sequences: InputSequences, steps: int) -> Floats:
+        """Return P(state so many steps after the end | sequence, inputs), shape (sequences, states)."""
+        links, ahead = self.tables.links(sequences.design), sequences.ahead
+        _, state = self.filtered(sequences)
+        for step in range(steps):
+            moved = (state[:, None, :] @ links.moves_of(ahead[:, step]))[:, 0, :]
+            is_first = (sequences.lengths == 0) & (step == 0)
+            state = np.where(is_first[:, None], links.starts_of(ahead[:, step]), moved)
+        return state
+
+    def ahead(self, sequences: InputSequences, steps: int) -> list[Floats]:
+        """Return P(cell so many steps after the end | sequence, inputs) of each channel."""
+        state, which = self.states_ahead(sequences, steps), sequences.ahead[:, steps - 1]
+        return [_cells(table.proba(sequences.design), which, state) for table in self.tables.emissions]
+
+    def numbers_ahead(
+        self, sequences: InputSequences, state: Floats, steps: int, shares: Sequence[float] | None
+    ) -> Floats:
+        """Return the mean of each number so many steps after the end, given P(state), or its quantiles."""
+        count = len(self.columns.number_places)
+        made = np.empty((len(state), count) if shares is None else (len(state), count, len(shares)))
+        for group, emission in self.numbers.items():
+            cells = np.full((len(state), len(group)), np.nan)
+            own, wide = value_places(self.columns, group), by_input(state, sequences.ahead[:, steps - 1], emission)
+            if shares is None:
+                made[:, own] = mixture_means(emission, cells, wide)[0]
+            else:
+                made[:, own] = quantiles_of_mixture(emission, cells, wide, shares)
+        return made
+
+    def filled(
+        self, sequences: InputSequences, method: Literal["mode", "median", "sample"], random: np.random.Generator
+    ) -> tuple[NDArray[Any], int]:
+        """Return all cells, missing ones filled, and how many sequences with such were impossible.
+
+        As `Chain.filled`.
+        """
+        codes, missing, which = sequences.codes.copy(order="F"), sequences.missing, sequences.which
+        if method == "sample":
+            passes, links, _, logs = self._read(sequences)
+            sampled = passes.sampled(links, which, relative(logs)[0], random)
+            lost = sampled < 0
+            sampled[lost] = random.integers(self.states, size=int(lost.sum()))
+            state = np.eye(self.states)[sampled]
+        else:
+            state = self.smoothed(sequences)
+            lost = state.sum(axis=1) == 0
+            state[lost] = 1.0 / self.states
+        for channel, table in enumerate(self.tables.emissions):
+            absent = np.flatnonzero(missing[:, channel])
+            proba = _cells(table.proba(sequences.design), which[absent], state[absent])
+            codes[absent, channel] = (
+                chosen(proba, random.random(len(absent))) if method == "sample" else proba.argmax(axis=1)
+            )
+        number = np.repeat(np.arange(sequences.count), sequences.lengths)
+        impossible = len(np.unique(number[lost & missing.any(axis=1)]))
+        if not self.numbers:
+            return codes, impossible
+        cells = np.array(codes, np.float64, order="F")
+        for group, emission in self.numbers.items():
+            own = sequences.values[:, value_places(self.columns, group)]
+            absent = np.flatnonzero(np.isnan(own).any(axis=1))
+            wide = by_input(state[absent], which[absent], emission)
+            if method == "sample":
+                own[absent] = emission.sampled(own[absent], wide.argmax(axis=1), random)
+            elif method == "median":
+                own[absent] = quantiles_of_mixture(emission, own[absent], wide, [0.5])[:, :, 0]
+            else:
+                own[absent] = mixture_means(emission, own[absent], wide)[0]
+            cells[:, list(group)] = own
+        return cells, impossible
+
+    def drawn(self, sequences: InputSequences, random: np.random.Generator) -> NDArray[Any]:
+        """Return the cells of new sequences with these inputs: codes, or floats where some are numbers."""
+        which, count = sequences.which, sequences.steps
+        links = self.tables.links(sequences.design)
+        states = StepMajor(sequences.starts).drawn(links, which, random)
+        state = np.eye(self.states)[states]
+        kind = np.float64 if self.numbers else self.columns.code_type
+        cells = np.empty((count, len(self.columns.names)), kind, order="F")
+        for channel, table in enumerate(self.tables.emissions):
+            if channel not in self.columns.number_places:
+                proba = _cells(table.proba(sequences.design), which, state)
+                cells[:, channel] = chosen(proba, random.random(count))
+        for group, emission in self.numbers.items():
+            own = by_input(state, which, emission).argmax(axis=1)
+            cells[:, list(group)] = emission.sampled(np.full((count, len(group)), np.nan), own, random)
+        return cells
+
+    def permuted(self, order: Integers) -> InputChain:
+        """Return the same with states in another order: state i is now ``order[i]``."""
+        tables = self.tables
+        numbers: Mapping[tuple[int, ...], Emission] = {
+            group: emission.permuted(np.add.outer(np.arange(0, emission.states, self.states), order).ravel())
+            for group, emission in tables.numbers.items()
+        }
+        return replace(
+            self,
+            tables=InputTables(
+                tables.start.permuted(None, order),
+                tables.transitions.permuted(order, order),
+                tuple(table.permuted(order, None) for table in tables.emissions),
+                dict(numbers),
+            ),
+        )
+
+    def of_each(self, proba: Floats) -> list[Floats]:
+        """Return P(state) of each step, of the only chain."""
+        return [proba]
+
+    def states_of_each(self, states: Integers) -> list[Integers]:
+        """Return the state at each step, of the only chain."""
+        return [states]
+
+
+def _cells(table: Floats, which: Integers, state: Floats) -> Floats:
+    """Return the distribution of cells given their inputs and P(state)."""
+    if len(table) == 1:
+        return np.asarray(state @ table[0])
+    return np.asarray((state[:, None, :] @ table[which])[:, 0, :])
