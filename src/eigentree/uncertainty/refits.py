@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from eigentree.arrays import Floats, Integers
 
-__all__ = ["Failed", "FittedModel", "replicated"]
+__all__ = ["Failed", "FittedModel", "log_likelihood", "replicated"]
 
 T = TypeVar("T")
 Task = TypeVar("Task")
@@ -189,11 +189,6 @@ class FittedModel:
         """How often each row or step counts."""
         return np.repeat(self.weights, self.data.lengths) if isinstance(self.data, Sequences) else self.weights
 
-    def log_likelihood(self, model: Any, data: Rows | Sequences, weights: Floats) -> float:
-        """Return the log-likelihood of data under a model; data that do not count may be impossible."""
-        counted = weights > 0
-        return float(weights[counted] @ model.score_samples(data)[counted])
-
     @cached_property
     def repeated(self) -> Rows | Sequences:
         """The rows or sequences, each as often as it counts; of fractions as many as they add up to, rounded."""
@@ -215,6 +210,12 @@ class FittedModel:
             missing = pattern.missing(place)
             cells[missing, place] = np.nan if place in columns.number_places else states
         return Rows.of_codes(cells, columns)
+
+
+def log_likelihood(model: Any, data: Rows | Sequences, weights: Floats) -> float:
+    """Return the log-likelihood of data under a fitted estimator; data that do not count may be impossible."""
+    counted = weights > 0
+    return float(weights[counted] @ model.score_samples(data)[counted])
 
 
 def _sampled_sequences(chain: Chain, pattern: Sequences, random: np.random.Generator) -> Sequences:
