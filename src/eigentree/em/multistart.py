@@ -192,7 +192,7 @@ class _Search:
             if name in self.absent:
                 continue
             try:
-                start = make()
+                start = sample.objective.layout.projected(make())
             except EigentreeError as error:
                 self.absent[name] = str(error)
                 continue

@@ -101,6 +101,10 @@ class ParameterLayout(SimplexVector):
             for key, start in self.starts.items()
         }
 
+    def orders(self, parameters: Floats) -> dict[str, Integers]:
+        """Return the order of the states of hidden variables that fits constraints best, where it is another."""
+        return {}
+
     def prior(self, margins: Mapping[str, Floats], pseudo_counts: float) -> Floats:
         """Return the pseudo-count of each parameter, on average as many as given; none where nothing is learned.
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from eigentree.arrays import Floats, Integers
+    from eigentree.em.constraints import ConstrainedLayout
     from eigentree.em.estep.unique_rows import DistinctRows
     from eigentree.em.init.trees import Kind
     from eigentree.em.multistart import Multistart
@@ -35,7 +36,10 @@ __all__ = ["Finish", "TreeFit", "finished", "fit_rows", "fit_tree"]
 
 @dataclass(frozen=True, eq=False)
 class TreeFit:
-    """Rows in memory, and how EM runs on them; columns in `missing` may have missing cells."""
+    """Rows in memory, and how EM runs on them; columns in `missing` may have missing cells.
+
+    `constrained` says what of the tables is fixed or equal, if anything is.
+    """
 
     graph: LatentGraph
     rows: DistinctRows
@@ -46,6 +50,7 @@ class TreeFit:
     accelerate: bool = True
     threads: int = 1
     validation: Objective | None = None
+    constrained: ConstrainedLayout | None = None
 
     @cached_property
     def whole(self) -> TreeObjective:
@@ -54,12 +59,14 @@ class TreeFit:
 
     def objective(self, rows: DistinctRows) -> TreeObjective:
         """Return the objective of some rows."""
-        return TreeObjective.of(self.graph, rows, self.missing, self.pseudo_counts, self.threads)
+        how = (self.missing, self.pseudo_counts, self.threads)
+        return TreeObjective.of(self.graph, rows, *how, constrained=self.constrained)
 
     def last(self, finish: Finish) -> Objective:
         """Return the objective that the last run is on, where its rows are not in memory."""
         assert isinstance(finish.rows, PartedRows)
-        return finish.rows.objective(self.graph, self.missing, self.pseudo_counts, finish.numbers, self.threads)
+        how = (self.missing, self.pseudo_counts, finish.numbers, self.threads, self.constrained)
+        return finish.rows.objective(self.graph, *how)
 
     def initialisers(self, first: DistinctRows) -> TreeInit:
         """Return the initialisers, which start from the rows of a sample."""

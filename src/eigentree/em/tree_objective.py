@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from eigentree.arrays import Floats, Integers
+    from eigentree.em.constraints import ConstrainedLayout
     from eigentree.em.estep.expectation import CodedRows
     from eigentree.em.estep.unique_rows import DistinctRows
     from eigentree.em.optimize.objective import ExpectedCounts
@@ -28,8 +29,9 @@ class TreeObjective(Objective):
     """The objective of rows in memory: log-likelihood plus log prior.
 
     The M-step is the relative frequency of each expected count, for the CPTs of a directed graph and the clique
-    conditionals (Eq. 6) of an undirected one alike. The user knows rows by their `numbers`. Single precision is
-    enough for runs that end long before its last digits matter.
+    conditionals (Eq. 6) of an undirected one alike; `constrained` says what is fixed or equal, if anything is. The
+    user knows rows by their `numbers`. Single precision is enough for runs that end long before its last digits
+    matter.
     """
 
     expectation: Expectation
@@ -38,6 +40,7 @@ class TreeObjective(Objective):
     prior: Floats
     threads: int
     single: bool = False
+    constrained: ConstrainedLayout | None = None
 
     @classmethod
     def of(
@@ -48,18 +51,20 @@ class TreeObjective(Objective):
         pseudo_counts: float,
         threads: int = 1,
         single: bool = False,
+        constrained: ConstrainedLayout | None = None,
     ) -> TreeObjective:
         """Return the objective of rows on a graph, given the columns that may have missing cells."""
         expectation = Expectation.of(graph, missing, len(rows.codes))
         coded = expectation.coded(rows.codes, rows.weights, often=True)
         states = {name: graph.states[name] for name in graph.observed}
-        prior = expectation.layout.prior(margins(rows.codes, rows.weights, states), pseudo_counts)
-        return cls(expectation, coded, rows.first, prior, threads, single)
+        layout = constrained or expectation.layout
+        prior = layout.prior(margins(rows.codes, rows.weights, states), pseudo_counts)
+        return cls(expectation, coded, rows.first, prior, threads, single, constrained)
 
     @property
     def layout(self) -> ParameterLayout:
         """Where each parameter stands."""
-        return self.expectation.layout
+        return self.constrained or self.expectation.layout
 
     @cached_property
     def weight(self) -> float:

@@ -13,6 +13,7 @@ from eigentree.counting.structure_and_schema import resolved
 from eigentree.data.streams.encoded_stream import Encoded, any_rows_and_columns
 from eigentree.data.tables.rows import Rows
 from eigentree.data.tables.state_rules import ReadOptions
+from eigentree.em.constraints import Constraints
 from eigentree.em.em_report import StartReport
 from eigentree.em.init.trees import KINDS
 from eigentree.em.mixed.emission_choice import (
@@ -27,7 +28,7 @@ from eigentree.em.size_search import average, search
 from eigentree.em.tree_fit import TreeFit, fit_rows
 from eigentree.errors import ParameterError, quoted
 from eigentree.estimators.fits.memory_sample import fit_sample, parted_rows, search_sample, some_of
-from eigentree.estimators.fits.tree_fits import EMSettings, size_problem, tree_fit
+from eigentree.estimators.fits.tree_fits import EMSettings, arranged, size_problem, tree_fit
 from eigentree.estimators.mixins.constructor_parameters import estimator_class, learns
 from eigentree.estimators.mixins.iterative_mixin import IterativeMixin, warn_interrupted
 from eigentree.estimators.mixins.latent_mixin import LatentMixin, checked_init
@@ -37,7 +38,7 @@ from eigentree.progress import shown_search
 from eigentree.validation import generator, whole_number
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import ArrayLike
 
@@ -130,6 +131,16 @@ class EMJunctionTree(IterativeMixin, LatentMixin):
         "semiparametric", "normal_scores", "ordinal" (of ordered labels), "categorical" (numbers are labels), or a
         dict of such a name as "family" and its settings. "auto": Gaussians, and negative binomials of counts; for
         ``structure="auto"`` chosen on held-out rows.
+    fixed : dict, optional
+        Entries of tables that keep their values, by variable: an array like the table, parents' axes first, with
+        NaN where entries are free, or a mapping of some of the variable's states to probabilities, one for all
+        states of its parents or one for each. What is free shares what remains. With numbers of hidden states in
+        these, the states come in the order of the constraints.
+    equal : list of tuples, optional
+        Ties, each of tables that are equal, as ``[("q1", "q2")]``. A member is the name of a variable, or one and
+        the states of some of its parents, as ``("q1", {"h": 0})``, or ``("q1", 0)`` where there is one parent. The
+        distributions of a table that is tied to nothing, as ``[("q1",)]``, are equal to each other. Under
+        constraints ``pseudo_counts="auto"`` is 0.1.
 
     Attributes
     ----------
@@ -137,7 +148,8 @@ class EMJunctionTree(IterativeMixin, LatentMixin):
         The learned tables. Hidden variables that no observed one depends on keep the tables of the start. States
         of hidden variables are in canonical order (`LatentNetwork.ordered`), or in that of `init` if it is given.
     tables_ : dict of LabeledTable
-        The same with names; `n_parameters_` is the number of free parameters.
+        The same with names; `n_parameters_` is the number of free parameters, `n_constraints_` how many more there
+        would be without `fixed` and `equal`.
     graph_ : LatentGraph
     start_ : StartReport
         Which start was kept, by how much it was ahead, and which candidates there were.
@@ -199,6 +211,8 @@ class EMJunctionTree(IterativeMixin, LatentMixin):
     handle_unknown: UnknownRule = "error"
     numeric: NumericRule = "emissions"
     emissions: Any = "auto"
+    fixed: Mapping[Any, Any] | None = None
+    equal: Sequence[Any] | None = None
 
     _pseudo_count_rules = ("auto",)
 
@@ -246,7 +260,7 @@ class EMJunctionTree(IterativeMixin, LatentMixin):
         graph, columns, rows = resolved(self.structure, X, ReadOptions.of(self, sample_weight))
         fit: TreeFit
         finish: Finish | None = None
-        families = families_on_graph(self.emissions, columns, graph)
+        families = self._families(columns, graph)
         if families:
             fit, finish, count = self._mixed_fit(graph, columns, families, rows, sample_weight, validation, random)
         elif isinstance(rows, Encoded):
@@ -263,12 +277,12 @@ class EMJunctionTree(IterativeMixin, LatentMixin):
             fit = tree_fit(self._settings, graph, columns, rows, sample_weight, validation, random, finish)
         init = checked_init(self.init, fit.graph) if isinstance(self.init, LatentNetwork) else self._start
         most = self.max_iter * (self.n_init if init == "random" else 1)
-        has_choice = self.pseudo_counts == "auto" and not families
+        has_choice = self.pseudo_counts == "auto" and not families and not fit.constrained
         states = fit_rows(fit, finish, init, self.n_init, random, has_choice)
         last, objective, state = self._followed(states, most, self.max_iter)
         if finish is not None and objective is not last.whole:
             count = finish.size
-        network = self._in_order(last.whole.layout.network(state.best[1].parameters)).with_columns(columns)
+        network = arranged(last, state.best[1].parameters, self._in_order).with_columns(columns)
         return self._become(
             {
                 "columns_": columns,
@@ -276,6 +290,7 @@ class EMJunctionTree(IterativeMixin, LatentMixin):
                 "pseudo_counts_": last.pseudo_counts,
                 "finish_rows_": count,
             }
+            | ({"n_constraints_": fit.constrained.n_constraints} if fit.constrained else {})
             | self._run_attributes(state, objective.weight, fit.validation)
         )
 
@@ -291,6 +306,11 @@ class EMJunctionTree(IterativeMixin, LatentMixin):
         if self._start != "multistart":
             raise ParameterError(
                 f"structure={quoted(self.structure)} searches for a size and starts of its own; leave init out"
+            )
+        if self.fixed is not None or self.equal is not None:
+            raise ParameterError(
+                f"structure={quoted(self.structure)} is learned, so fixed and equal have no tables to name; give a "
+                f"graph, or a template such as zoo.Mixture()"
             )
         found, columns = any_rows_and_columns(X, ReadOptions.of(self, sample_weight))
         if families_of_columns(self.emissions, columns):
@@ -421,14 +441,20 @@ class EMJunctionTree(IterativeMixin, LatentMixin):
         count = len(rows.codes)
         held = None if validation is None else numbers.read(validation, None)
         rows, held = (rows, held) if held else fits.split_rows(rows, share, random)
-        ends = (finish, self._settings.first_pseudo_counts, self._stopping, self.max_iter, self.n_jobs)
+        own = self._settings
+        ends = (finish, own.first_pseudo_counts, self._stopping, self.max_iter, self.n_jobs, own.constraints)
         return fits.mixed_fit(graph, numbers, rows, held, *ends), finish, count
 
     @property
     def _settings(self) -> EMSettings:
         """How EM runs."""
         how = (self.max_iter, self.pseudo_counts, self.validation_fraction)
-        return EMSettings(self._stopping, *how, self.n_init, self.accelerate, self.n_jobs)
+        constraints = Constraints(self.fixed, self.equal)
+        return EMSettings(self._stopping, *how, self.n_init, self.accelerate, self.n_jobs, constraints)
+
+    def _families(self, columns: Columns, graph: LatentGraph) -> dict[tuple[str, ...], Any]:
+        """Return the family of each number column, or group of them."""
+        return families_on_graph(self.emissions, columns, graph)
 
     @property
     def _column_kinds(self) -> dict[str, str]:

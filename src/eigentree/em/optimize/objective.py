@@ -10,7 +10,10 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from eigentree.arrays import Booleans, Floats, Integers
+    from eigentree.emissions.base import Emission
 
 __all__ = ["Evaluation", "ExpectedCounts", "Objective", "SimplexVector"]
 
@@ -66,6 +69,21 @@ class SimplexVector(ABC):
             return np.asarray(counts / totals)
         frequencies: Floats = np.divide(counts, totals, out=fallback.copy(), where=totals > 0)
         return frequencies
+
+    @property
+    def table_layout(self) -> SimplexVector:
+        """Where each entry of the tables stands, if other parameters follow these."""
+        return self
+
+    @property
+    def estimated(self) -> Booleans:
+        """Which entries of the tables are estimated: learned, possible, and not known from other parameters."""
+        own = self.table_layout
+        return np.asarray(own.learned & own.possible)
+
+    def projected(self, parameters: Floats) -> Floats:
+        """Return the parameters that satisfy constraints on the tables, and are near to some that need not."""
+        return parameters
 
     def mixed(self, parameters: Floats, share: float) -> Floats:
         """Return parameters whose learned distributions are mixed with a share of the uniform one."""
@@ -141,6 +159,22 @@ class Objective(ABC):
         used = self.layout.learned & (parameters > 0)
         expected = here.update * here.totals
         return here.objective, np.divide(expected, parameters, out=np.zeros_like(parameters), where=used)
+
+    def parted(self, parameters: Floats) -> tuple[Floats, tuple[Emission, ...]]:
+        """Return the tables of a vector of parameters, end to end, and the emissions."""
+        return parameters, ()
+
+    def whole(self, tables: Floats, emissions: Sequence[Emission]) -> Floats:
+        """Return the vector of tables and emissions."""
+        return tables
+
+    def expected_parts(self, tables: Floats, emissions: Sequence[Emission]) -> tuple[Floats, list[Floats]]:
+        """Return expected counts of the tables' entries, pseudo-counts included, and statistics of emissions.
+
+        Emissions need only have their `lines` and `statistics`, which add up over parts of the data.
+        """
+        here = self.evaluated(tables)
+        return here.update * here.totals, []
 
     def em_update(self, parameters: Floats) -> Floats:
         """Return the parameters after one EM iteration."""

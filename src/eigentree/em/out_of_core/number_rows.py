@@ -114,7 +114,7 @@ class DiskNumbers(NumberRows):
     ) -> NumberObjective:
         """Return the objective of all rows, or of those at some places."""
         file = self._file if places is None else _StretchFile(self._chosen(places), self.numbers.states)
-        prior = layout.tables.prior(file.margins, pseudo_counts)
+        prior = layout.prior(file.margins, pseudo_counts)
         return DiskObjective(layout, tuple(names), file, missing, prior, threads)
 
 

@@ -65,7 +65,7 @@ class ClusterNumbers(NumberRows):
         total: _Parts = rows.reduced(_summary, self.numbers.states)
         of_layout = (layout.graph, layout.blocks, dict(layout.emissions))
         objectives = rows.kept(_objective, *of_layout, tuple(names), missing)
-        return ClusterObjective(layout, objectives, total, layout.tables.prior(total.margins, pseudo_counts))
+        return ClusterObjective(layout, objectives, total, layout.prior(total.margins, pseudo_counts))
 
     def _chosen(self, places: Integers) -> Partitions:
         """Return the partitions that have rows at some places, with these alone."""

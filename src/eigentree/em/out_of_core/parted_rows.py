@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from eigentree.arrays import Codes, Integers
     from eigentree.counting.pair_counts import PairCounts
     from eigentree.data.tables.columns import Columns
+    from eigentree.em.constraints import ConstrainedLayout
     from eigentree.em.estep.unique_rows import DistinctRows
     from eigentree.em.parameters import ParameterLayout
     from eigentree.graphs.graph import LatentGraph
@@ -72,12 +73,13 @@ class PartedRows(ABC):
         pseudo_counts: float,
         numbers: Integers | None = None,
         threads: int = 1,
+        constrained: ConstrainedLayout | None = None,
     ) -> PartedObjective:
         """Return the objective of all rows, or of those of some numbers."""
         expectation = Expectation.of(graph, missing, self.count if numbers is None else len(numbers))
         count, weight = self._counting(expectation, numbers, threads)
-        prior = expectation.layout.prior(self.margins, pseudo_counts)
-        return PartedObjective(expectation, count, weight, prior, numbers)
+        prior = (constrained or expectation.layout).prior(self.margins, pseudo_counts)
+        return PartedObjective(expectation, count, weight, prior, numbers, constrained)
 
     @abstractmethod
     def few(self) -> DistinctRows | None:
@@ -107,11 +109,12 @@ class PartedObjective(Objective):
     total: float
     prior: Floats
     numbers: Integers | None = None
+    constrained: ConstrainedLayout | None = None
 
     @property
     def layout(self) -> ParameterLayout:
         """Where each parameter stands."""
-        return self.expectation.layout
+        return self.constrained or self.expectation.layout
 
     @property
     def weight(self) -> float:

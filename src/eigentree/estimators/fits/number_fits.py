@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from eigentree.data.streams.encoded_stream import Encoded
+    from eigentree.em.constraints import Constraints
     from eigentree.em.mixed.mixed_rows import MixedRows
     from eigentree.em.mixed.number_columns import NumberColumns
     from eigentree.em.optimize.stopping import Stopping
@@ -125,16 +126,18 @@ def mixed_fit(
     stopping: Callable[[int, float, int], Stopping],
     max_iter: int,
     threads: int,
+    constraints: Constraints,
 ) -> MixedFit:
     """Return the fit of rows with numbers in memory, with those that are held out and where it ends."""
     rows = rows.distinct()
     missing = numbers.missing(rows) | (numbers.missing(held) if held else frozenset())
     if finish is not None:
         missing |= finish.rows.with_missing()
-    layout = mixed_layout(graph, numbers.families, numbers.names, rows)
+    constrained = constraints.layout(graph, numbers.columns, numbers.names)
+    layout = mixed_layout(graph, numbers.families, numbers.names, rows, constrained)
     checked = MixedObjective.of(layout, numbers.names, held, missing, 0.0, threads) if held else None
     ends = stopping(len(rows.weights), float(rows.weights.sum()), layout.learned_count)
-    how = (missing, pseudo_counts, ends, max_iter, False, threads, checked)
+    how = (missing, pseudo_counts, ends, max_iter, False, threads, checked, constrained)
     return MixedFit(graph, rows, *how, vectors=layout, names=numbers.names)
 
 
