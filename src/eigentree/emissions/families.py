@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from eigentree.emissions.covariates.membership import Membership
 from eigentree.emissions.full import FullGaussian, TiedGaussian
 from eigentree.emissions.gamma import Gamma
 from eigentree.emissions.gaussian import Diagonal, Gaussian
@@ -98,5 +99,8 @@ def make(spec: object, cells: Floats, weights: Floats, states: int) -> Emission:
     states : int
         Of the parent of the columns.
     """
+    if isinstance(spec, Mapping) and spec.get("family") == Membership.family:
+        # Of covariates, which users name by another parameter.
+        return Membership.started(cells, weights, states, levels=spec["levels"])
     family, settings = family_of(spec, cells.shape[1])
     return family.started(cells, weights, states, **settings)

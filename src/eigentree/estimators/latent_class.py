@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from eigentree.data.tables.labeled_table import LabeledTable
 from eigentree.data.tables.weights import positive_weights
+from eigentree.em.mixed.emission_choice import covariate_family
+from eigentree.emissions.covariates.design import term_names
+from eigentree.emissions.covariates.membership import Membership
+from eigentree.errors import DataError, ParameterError
 from eigentree.estimators.em_junction_tree import EMJunctionTree
 from eigentree.estimators.mixins.constructor_parameters import estimator_class
 from eigentree.estimators.mixins.information_criteria import MAXIMUM_LIKELIHOOD, entropy_r2
 from eigentree.graphs.templates import Mixture
-from eigentree.validation import whole_number
+from eigentree.validation import different_names, whole_number
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import ArrayLike
 
     from eigentree.arrays import Floats
+    from eigentree.data.tables.columns import Columns
     from eigentree.data.tables.state_rules import Categories, NumericRule, UnknownRule
     from eigentree.em.init.trees import Kind
+    from eigentree.graphs.graph import LatentGraph
     from eigentree.inference.networks.network import LatentNetwork
     from eigentree.validation import Seed
 
@@ -35,6 +45,11 @@ class LatentClassModel(EMJunctionTree):
     Parameters
     ----------
     n_classes : int
+    covariates : list of str, optional
+        Columns that class membership depends on, by a multinomial logit whose reference is the first class: numbers
+        as they are, other columns as indicators of each label but the first. They are no items: scores are
+        log P(items | covariates). Rows that miss one are left out of the fit (with a notice), and get the shares of
+        the classes where they are scored. The columns of an array are called x0, x1, ….
     n_init : int
         How many starts are optimised to the end at most; the one of the highest log-likelihood is kept.
     tol : float
@@ -55,7 +70,10 @@ class LatentClassModel(EMJunctionTree):
     Attributes
     ----------
     class_weights_ : array, shape (n_classes,)
-        The share of each class; classes are numbered by size, the largest first.
+        The share of each class; classes are numbered by size, the largest first. With covariates it is the mean of
+        P(class | covariates).
+    coefficients_ : LabeledTable
+        With covariates: the logits of class membership, a line for each class.
     tables_ : dict of LabeledTable
         The conditional probability tables by column: item-response probabilities, one row per class; of a number
         mean and standard deviation in each class.
@@ -94,6 +112,7 @@ class LatentClassModel(EMJunctionTree):
         handle_unknown: UnknownRule = "error",
         numeric: NumericRule = "emissions",
         emissions: Any = "auto",
+        covariates: Sequence[str] | None = None,
     ) -> None:
         self.n_classes = n_classes
         self.n_init = n_init
@@ -108,6 +127,7 @@ class LatentClassModel(EMJunctionTree):
         self.handle_unknown = handle_unknown
         self.numeric = numeric
         self.emissions = emissions
+        self.covariates = covariates
 
     @property  # type: ignore[misc]
     def structure(self) -> Mixture:  # type: ignore[override]
@@ -120,6 +140,52 @@ class LatentClassModel(EMJunctionTree):
         (hidden,) = self._tables.graph.hidden
         return np.asarray(self._tables.tables[hidden])
 
+    @property
+    def coefficients_(self) -> LabeledTable:
+        """The coefficients of class membership: a line for each class, of which the first is the reference.
+
+        `class_regression` gives them with standard errors, odds ratios and Wald tests.
+        """
+        own = self._membership
+        if own is None:
+            raise AttributeError("coefficients_: the model has no covariates; give covariates=[...]")
+        names, emission = own
+        (hidden,) = self._tables.graph.hidden
+        terms = [term for _, term in term_names(self._columns, names)]
+        return LabeledTable(emission.coefficients, [hidden, "term"], [self._tables.labels(hidden), terms])
+
+    @property
+    def _membership(self) -> tuple[tuple[str, ...], Membership] | None:
+        """The covariates and their emission, if there are any."""
+        every = self._tables.all_emissions.items()
+        return next(((names, each) for names, each in every if isinstance(each, Membership)), None)
+
+    @property
+    def _column_kinds(self) -> dict[str, str]:
+        """The kinds of columns that the given emissions need, and covariates."""
+        chosen, kinds = different_names("covariates", self.covariates or (), ParameterError), super()._column_kinds
+        if both := [name for name in chosen if name in kinds]:
+            raise ParameterError(
+                f"{both[0]!r} is a covariate, which has no emission, but emissions name it too; leave it out of one"
+            )
+        return kinds | dict.fromkeys(chosen, "covariate")
+
+    def _families(self, columns: Columns, graph: LatentGraph) -> dict[tuple[str, ...], Any]:
+        """Return the family of each number column, or group of them, and that of all covariates."""
+        chosen = tuple(self.covariates or ())
+        items = [place for place, name in enumerate(columns.names) if name not in chosen]
+        if not chosen:
+            return super()._families(columns, graph)
+        if not items:
+            raise DataError("all columns are covariates; classes are learned from items, so give some of these too")
+        items_alone = replace(
+            columns,
+            names=tuple(columns.names[place] for place in items),
+            states=tuple(columns.states[place] for place in items),
+            meanings=tuple(columns.meanings[place] for place in items),
+        )
+        return super()._families(items_alone, graph) | {chosen: covariate_family(columns, chosen)}
+
     def entropy(self, X: ArrayLike | Any, sample_weight: ArrayLike | None = None) -> float:
         """Return how certain the classes of rows are: entropy R², 1 for certain classes and 0 for mere guesses.
 
@@ -131,5 +197,9 @@ class LatentClassModel(EMJunctionTree):
 
     def as_tree(self) -> EMJunctionTree:
         """Return the unfitted `EMJunctionTree` that learns the same."""
-        settings = {name: value for name, value in self.get_params(deep=False).items() if name != "n_classes"}
+        settings = {
+            name: value
+            for name, value in self.get_params(deep=False).items()
+            if name not in ("n_classes", "covariates")
+        }
         return EMJunctionTree(self.structure, **settings)

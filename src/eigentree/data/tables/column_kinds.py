@@ -22,7 +22,7 @@ import numpy as np
 from eigentree.data.tables.cells import check_states, plain_label
 from eigentree.data.tables.column_summary import MOST_DIFFERENT, ValueCounts
 from eigentree.data.tables.labels import FEW_ROWS_EACH, MANY_NUMBERS, Bins, Labels, looks_continuous
-from eigentree.data.tables.numbers import NUMBER_KINDS, Numbers, Span
+from eigentree.data.tables.numbers import NUMBER_KINDS, LabelCodes, Numbers, Span
 from eigentree.data.tables.state_rules import is_frequency
 from eigentree.errors import DataError, quoted
 from eigentree.messages import notice
@@ -58,6 +58,12 @@ def learned_meaning(
     A kind that the user said takes the place of the rule. Columns without names of their own may hold any number of
     codes, as sampled rows do.
     """
+    if kind == "covariate":
+        if seen.span() is not None:
+            return graph_numbers(seen, name, "continuous")
+        labels = learned_meaning(seen, name, numeric, "categorical", named)
+        assert isinstance(labels, Labels)
+        return LabelCodes.of_labels(labels)
     if kind in NUMBER_KINDS or (
         kind is None and numeric == "emissions" and seen.beyond and seen.span() is not None
     ):

@@ -15,7 +15,7 @@ import numpy as np
 from eigentree.data.tables.column_kinds import graph_numbers, learned_meaning, stands_for_itself
 from eigentree.data.tables.column_summary import Schema
 from eigentree.data.tables.labels import UNKNOWN, Bins, Labels, states_of
-from eigentree.data.tables.numbers import NUMBER_KINDS, Numbers
+from eigentree.data.tables.numbers import NUMBER_KINDS, LabelCodes, Numbers
 from eigentree.data.tables.state_rules import (
     DEFAULT_OPTIONS,
     UNKNOWN_RULES,
@@ -374,6 +374,11 @@ NUMBERS = Record(
 
 
 def _meaning(_: Any, content: Any, at: At) -> Meaning:
+    if isinstance(content, dict) and "coded" in content:
+        coded = _meaning(None, content["coded"], at)
+        if not isinstance(coded, Labels):
+            raise FileError(f"{at.where}: codes are those of labels")
+        return LabelCodes.of_labels(coded)
     if isinstance(content, dict) and "kind" in content:
         return _numbers(NUMBERS.read(None, content), at)
     if isinstance(content, dict) and "labels" in content:
@@ -397,6 +402,8 @@ def _numbers(content: dict[str, Any], at: At) -> Numbers:
 
 
 def _write_meaning(_: Any, __: str, value: Meaning) -> Any:
+    if isinstance(value, LabelCodes):
+        return {"coded": LABELS.write(None, value.coded)}
     return (LABELS if isinstance(value, Labels) else BINS if isinstance(value, Bins) else NUMBERS).write(
         None, value
     )

@@ -7,14 +7,14 @@ known. Dates and durations are numbers of days.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, get_args
 
 import numpy as np
 
 from eigentree.data.tables.cells import Categorical, are_dates, date_array, is_missing
-from eigentree.data.tables.labels import MISSING, UNKNOWN
+from eigentree.data.tables.labels import MISSING, UNKNOWN, Labels
 from eigentree.errors import DataError, quoted
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from eigentree.arrays import Booleans, Floats, Integers
     from eigentree.data.tables.cells import Cells, Label
 
-__all__ = ["NUMBER_KINDS", "NumberKind", "Numbers", "Span", "iso_dates"]
+__all__ = ["NUMBER_KINDS", "LabelCodes", "NumberKind", "Numbers", "Span", "iso_dates"]
 
 NumberKind: TypeAlias = Literal["count", "continuous", "date"]
 """What numbers are: whole and not negative, any, or points of time and durations."""
@@ -240,6 +240,46 @@ class Numbers:
         ends = self.restored(np.array([self.least, self.most]))
         least, most = ends.astype(f"{self._letter}8[{'D' if self.whole else 's'}]")
         return f"{'dates' if self._letter == 'M' else 'durations'}, as from {least} to {most}"
+
+
+@dataclass(frozen=True)
+class LabelCodes(Numbers):
+    """Labels that are read as numbers, their codes: a covariate, of which a model has no distribution.
+
+    Attributes
+    ----------
+    coded : Labels
+    """
+
+    coded: Labels = field(kw_only=True)
+
+    @classmethod
+    def of_labels(cls, labels: Labels) -> LabelCodes:
+        """Return what is known of the codes of labels."""
+        return cls("continuous", True, 0.0, len(labels.values) - 1.0, 1.0, coded=labels)
+
+    def values(self, cells: Cells) -> Floats:
+        """Return the codes of cells, NaN where one is missing or has none."""
+        codes = self.coded.encode(cells)
+        return np.where(codes < 0, np.nan, codes)
+
+    def encode(self, cells: Cells) -> Integers:
+        """Return 0 for each label, `MISSING` where there is none, `UNKNOWN` for what is none of them."""
+        return np.minimum(self.coded.encode(cells), 0)
+
+    def _number(self, cell: Any) -> float | None:
+        code = self.coded.code(cell)
+        return None if code == UNKNOWN else float(code)
+
+    def restored(self, values: Floats) -> NDArray[Any]:
+        """Return the labels of codes."""
+        labels = np.empty(len(self.coded.values), object)
+        labels[:] = self.coded.values
+        return labels[np.rint(values).astype(np.int64)]
+
+    def described(self) -> str:
+        """Return what cells can be, for a message."""
+        return self.coded.described()
 
 
 def iso_dates(texts: Sequence[str]) -> NDArray[Any] | None:

@@ -52,8 +52,8 @@ UnknownRule: TypeAlias = Literal["error", "missing"]
 NumericRule: TypeAlias = Literal["error", "quantiles", "emissions"]
 """What a continuous column is: an error, cut into bins that hold equally many rows, or numbers with a density."""
 
-ColumnKind: TypeAlias = Literal["categorical", "ordinal", "count", "continuous", "date"]
-"""What a user can say that a column is."""
+ColumnKind: TypeAlias = Literal["categorical", "ordinal", "count", "continuous", "date", "covariate"]
+"""What a user can say that a column is; a covariate is read as numbers: of labels their codes."""
 
 UNKNOWN_RULES, NUMERIC_RULES, COLUMN_KINDS = get_args(UnknownRule), get_args(NumericRule), get_args(ColumnKind)
 
@@ -131,9 +131,10 @@ def given_labels(categories: Categories | None, names: Sequence[str]) -> dict[st
 
 def given_kinds(kinds: Mapping[str, ColumnKind] | None, names: Sequence[str]) -> Mapping[str, ColumnKind]:
     """Return what a user said that columns are, by name."""
-    for name in kinds or {}:
+    for name, kind in (kinds or {}).items():
         if name not in names:
-            raise DataError(f"emissions name {quoted(name)}, which is no column{did_you_mean(name, names)}")
+            what = "covariates" if kind == "covariate" else "emissions"
+            raise DataError(f"{what} name {quoted(name)}, which is no column{did_you_mean(name, names)}")
     return kinds or {}
 
 

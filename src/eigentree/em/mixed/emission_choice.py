@@ -19,14 +19,19 @@ __all__ = [
     "checked_emissions",
     "coded_columns",
     "column_kinds",
+    "covariate_family",
     "families_of_columns",
     "families_on_graph",
     "given_families",
+    "is_of_covariates",
     "warn_without_numbers",
 ]
 
 CATEGORICAL = "categorical"
 """The family of a table: the column is one of labels."""
+
+COVARIATES = "membership"
+"""The family of covariates, which no user gives: they are named by a parameter of their own."""
 
 AUTO = "auto"
 
@@ -125,6 +130,18 @@ def families_on_graph(emissions: Any, columns: Columns, graph: LatentGraph) -> d
     for (name,) in found:
         below.setdefault(graph.parents(name), []).append(name)
     return {tuple(names): emissions for names in below.values()}
+
+
+def covariate_family(columns: Columns, names: Sequence[str]) -> dict[str, Any]:
+    """Return the family of covariates: their parent's states depend on them, by a multinomial logit."""
+    from eigentree.emissions.covariates.design import label_counts
+
+    return {"family": COVARIATES, "levels": label_counts(columns, names)}
+
+
+def is_of_covariates(family: Any) -> bool:
+    """Return whether a family is that of covariates."""
+    return isinstance(family, Mapping) and family.get("family") == COVARIATES
 
 
 def warn_without_numbers(emissions: Any, columns: Columns) -> None:

@@ -19,6 +19,7 @@ from eigentree.inference.mixed.number_leaves import blocks_of
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from eigentree.em.constraints import ConstrainedLayout
     from eigentree.em.mixed.mixed_rows import MixedRows
     from eigentree.em.optimize.objective import Objective
     from eigentree.em.tree_fit import Finish
@@ -59,6 +60,7 @@ def mixed_layout(
     families: Mapping[tuple[str, ...], Any],
     names: Sequence[str],
     rows: MixedRows,
+    constrained: ConstrainedLayout | None = None,
 ) -> MixedLayout:
     """Return where parameters stand for a graph whose number columns have these families, given all rows."""
     blocks = blocks_of(graph, families)
@@ -71,4 +73,4 @@ def mixed_layout(
                 raise DataError(f"{', '.join(map(repr, group))}: squares of the numbers overflow; rescale them")
             with naming(group):
                 emissions[group] = make(families[group], cells, rows.weights, block.states(graph))
-    return MixedLayout(ParameterLayout.of(graph), blocks, emissions)
+    return MixedLayout(constrained or ParameterLayout.of(graph), blocks, emissions)

@@ -20,6 +20,7 @@ from eigentree.em.init.classes import (
     most_classes,
 )
 from eigentree.em.multistart import Candidate
+from eigentree.em.parameters import ParameterLayout
 from eigentree.errors import RankError
 from eigentree.inference.threads import one_thread
 
@@ -78,17 +79,25 @@ class MixedInit:
     def _mixture(self, random: np.random.Generator) -> Floats:
         """Return clusters of rows (k-means), of which hidden variables are copies."""
         classes = most_classes(self._graph)
-        places = clusters(row_features(self.rows, self._graph, self._kept), classes, random)
+        numbers = [place for place, name in enumerate(self.numbers) if name not in self._covariates]
+        own = self.rows._replace(values=self.rows.values[:, numbers])
+        places = clusters(row_features(own, self._graph, self._kept), classes, random)
         return self._carried(places, classes, 0.0 if len(self.hidden) == 1 else NOISE, random)
 
     @cached_property
     def _kept(self) -> list[str]:
         return [name for name in self._graph.observed if name not in self.numbers]
 
+    @cached_property
+    def _covariates(self) -> set[str]:
+        """The columns that states depend on: rows are not clustered by them."""
+        emissions = self.objective.layout.emissions
+        return {name for group, own in emissions.items() if own.conditions for name in group}
+
     def _carried(self, places: Integers, classes: int, noise: float, random: np.random.Generator) -> Floats:
         """Return parameters under which every hidden variable is a noisy copy of the cluster of its row."""
         found = seeded_classes(self.rows, self._graph, places, classes)
-        tables = carried(self.objective.layout.tables, found, noise, random if noise else None)
+        tables = carried(ParameterLayout.of(self._graph), found, noise, random if noise else None)
         shares = np.full((len(places), classes), (1.0 - SHARPNESS) / classes)
         shares[np.arange(len(places)), places] += SHARPNESS
         return self.objective.of_posteriors(
@@ -116,7 +125,7 @@ class MixedInit:
         graph, rows = self._graph, self.rows
         labels = {name: self._own_clusters(name, random) for name in graph.hidden}
         seen = {**labels, **{name: rows.codes[:, graph.column(name)].astype(np.int64) for name in graph.observed}}
-        layout, parts = self.objective.layout.tables, []
+        layout, parts = ParameterLayout.of(graph), []
         for axes in layout.axes.values():
             shape = [graph.states[name] for name in axes]
             known = np.all([seen[name] < size for name, size in zip(axes, shape, strict=True)], axis=0)
@@ -139,6 +148,7 @@ class MixedInit:
         ]
         if not children:
             return random.integers(states, size=len(self.rows.weights))
+        children = [name for name in children if name not in self._covariates]
         numbers = [place for place, name in enumerate(self.numbers) if name in children]
         own = self.rows._replace(values=self.rows.values[:, numbers])
         return clusters(row_features(own, graph, [name for name in children if name in self._kept]), states, random)

@@ -78,6 +78,26 @@ class MixedLayout(SimplexVector):
         """The number of parameters that are learned."""
         return self.tables.learned_count + self.size - self.tables.size
 
+    @property
+    def table_layout(self) -> ParameterLayout:
+        """Where each entry of the tables stands."""
+        return self.tables
+
+    @property
+    def estimated(self) -> Booleans:
+        """Which entries of the tables are estimated: not those that covariates decide on."""
+        found = super().estimated.copy()
+        for own in self._conditioned.values():
+            found[own] = False
+        return found
+
+    def projected(self, parameters: Floats) -> Floats:
+        """Return the parameters that satisfy constraints on the tables; emissions follow states."""
+        if orders := self.tables.orders(parameters[: self.tables.size]):
+            parameters = self.vector(self.network(parameters).relabelled(orders))
+        tables, emissions = self.split(parameters)
+        return self.joined(self.tables.projected(tables), emissions)
+
     def split(self, vector: Floats) -> tuple[Floats, dict[tuple[str, ...], Emission]]:
         """Return the tables of a vector, end to end, and the emissions."""
         made = {
@@ -86,9 +106,30 @@ class MixedLayout(SimplexVector):
         }
         return vector[: self.tables.size], made
 
+    @cached_property
+    def _conditioned(self) -> dict[tuple[str, ...], slice]:
+        """Where the tables of variables stand that depend on covariates, by the groups of these."""
+        found = {}
+        for block in self.blocks:
+            for group in block.groups:
+                if self.emissions[group].conditions:
+                    start = self.tables.starts[block.parents]
+                    found[group] = slice(start, start + block.states(self.graph))
+        return found
+
     def joined(self, tables: Floats, emissions: Mapping[tuple[str, ...], Emission]) -> Floats:
-        """Return tables, end to end, and emissions as one vector."""
+        """Return tables, end to end, and emissions as one vector; what depends on covariates has their shares."""
+        for group, own in self._conditioned.items():
+            tables = tables.copy()
+            tables[own] = emissions[group].parameters["shares"]
         return np.concatenate([tables, *(emissions[group].vector for group in self.emissions)])
+
+    def prior(self, margins: Mapping[str, Floats], pseudo_counts: float) -> Floats:
+        """Return the pseudo-count of each entry of the tables; none of what depends on covariates."""
+        prior = self.tables.prior(margins, pseudo_counts)
+        for own in self._conditioned.values():
+            prior[own] = 0.0
+        return prior
 
     def network(self, parameters: Floats) -> MixedNetwork:
         """Return the network that has these parameters."""
@@ -197,6 +238,15 @@ class NumberObjective(Objective):
         totals = self._padded(layout.tables.totals(counts))
         return Evaluation(parameters, layout.joined(update, better), totals, objective, found.impossible)
 
+    def parted(self, parameters: Floats) -> tuple[Floats, tuple[Emission, ...]]:
+        """Return the tables of a vector of parameters, end to end, and the emissions."""
+        tables, emissions = self.layout.split(parameters)
+        return tables, tuple(emissions.values())
+
+    def whole(self, tables: Floats, emissions: Sequence[Emission]) -> Floats:
+        """Return the vector of tables and emissions."""
+        return self.layout.joined(tables, dict(zip(self.layout.emissions, emissions, strict=True)))
+
     def log_prior(self, parameters: Floats) -> float:
         """Return what the prior of the tables adds to the log-likelihood."""
         return super().log_prior(parameters[: self.layout.tables.size])
@@ -227,7 +277,7 @@ class MixedObjective(NumberObjective):
         parts = [rows.part(start, start + STRETCH) for start in range(0, len(rows.codes), STRETCH)]
         stretches = [Stretch.of(graph, layout.blocks, layout.emissions, names, missing, part) for part in parts]
         states = {name: graph.states[name] for name in graph.observed}
-        prior = layout.tables.prior(margins(rows.codes, rows.weights, states), pseudo_counts)
+        prior = layout.prior(margins(rows.codes, rows.weights, states), pseudo_counts)
         numbers = [part.first[own.first] for part, own in zip(parts, stretches, strict=True)]
         return cls(layout, stretches, numbers, prior, threads)
 
@@ -277,6 +327,12 @@ class MixedObjective(NumberObjective):
             lines[(name,)] = table
         every = {**own, **lines}
         return np.concatenate([every[key].ravel() for key in stretch.layout.axes]), scale
+
+    def expected_parts(self, tables: Floats, emissions: Sequence[Emission]) -> tuple[Floats, list[Floats]]:
+        """Return expected counts of the tables' entries, pseudo-counts included, and statistics of emissions."""
+        named = dict(zip(self.layout.emissions, emissions, strict=True))
+        found = Responsibilities.total(self._each(tables, named))
+        return found.counts + self.prior, [found.statistics[group] for group in named]
 
     def log_likelihood(self, parameters: Floats) -> float:
         """Return the log-likelihood of the rows; -inf if one is impossible."""

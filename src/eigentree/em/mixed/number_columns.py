@@ -8,8 +8,9 @@ import numpy as np
 
 from eigentree.data.tables.rows import Rows
 from eigentree.data.tables.weights import positive_weights, warn_of_few
-from eigentree.em.mixed.emission_choice import coded_columns
+from eigentree.em.mixed.emission_choice import coded_columns, is_of_covariates
 from eigentree.em.mixed.mixed_rows import MixedRows
+from eigentree.messages import notice
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -64,16 +65,35 @@ class NumberColumns(NamedTuple):
         rows = Rows.of(X, self.columns)
         weights = positive_weights(sample_weight, rows.count)
         warn_of_few(weights)
-        return MixedRows.of(*self._levelled(rows.encode(), rows.values()), weights)
+        found = MixedRows.of(*self._levelled(rows.encode(), rows.values()), weights)
+        complete = self._complete(found)
+        if left_out := len(found.weights) - len(complete.weights):
+            notice(
+                f"{left_out} of {len(found.weights)} rows miss a covariate and are left out, as classes depend on "
+                f"all covariates; impute these before, or drop the one with most missing cells, to keep more rows"
+            )
+        return complete
 
     def parts(self, parts: Iterable[Part]) -> Iterator[MixedRows]:
         """Yield the rows of a stream that count, part after part."""
         first = 0
         for codes, values, own in parts:
             weights = np.ones(len(codes)) if own is None else own.astype(np.float64)
-            found = MixedRows.of(*self._levelled(codes, values), weights)
+            found = self._complete(MixedRows.of(*self._levelled(codes, values), weights))
             yield found._replace(first=found.first + first)
             first += len(codes)
+
+    @property
+    def covariates(self) -> tuple[str, ...]:
+        """The columns that states depend on, of which rows need all."""
+        return tuple(name for group, family in self.families.items() if is_of_covariates(family) for name in group)
+
+    def _complete(self, rows: MixedRows) -> MixedRows:
+        """Return the rows that have all covariates."""
+        if not self.covariates:
+            return rows
+        own = rows.values[:, [self.names.index(name) for name in self.covariates]]
+        return rows.weighing(np.where(np.isnan(own).any(axis=1), 0.0, rows.weights))
 
     def _levelled(self, codes: Codes, values: Floats) -> tuple[Codes, Floats]:
         """Return codes and numbers in which ordered labels are numbers."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from eigentree.inference.mixed.density import ConditionalDensity, mixture_quanti
 from eigentree.inference.mixed.evidence import evidence_of, rows_of_evidence
 from eigentree.inference.networks.hidden_variables import NetworkModel
 from eigentree.inference.queries import check_count
-from eigentree.validation import Seed, different_names, generator, one_of, our_arithmetic
+from eigentree.validation import FILL_METHODS, FillMethod, Seed, different_names, generator, one_of, our_arithmetic
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -159,10 +159,10 @@ class MixedModel(NetworkModel):
 
     @our_arithmetic
     def impute(  # type: ignore[override]
-        self, X: ArrayLike | Any, method: Literal["mode", "median", "sample"] = "mode", seed: Seed = None
+        self, X: ArrayLike | Any, method: FillMethod = "mode", seed: Seed = None
     ) -> tuple[Floats, int]:
         """Return codes of categories and values of numbers, missing ones filled, and how many were undefined."""
-        one_of("method", method, ("mode", "median", "sample"))
+        one_of("method", method, FILL_METHODS)
         rows, random = Rows.of(X, self.columns), generator(seed)
         filled, undefined = np.empty((rows.count, len(self.columns.names))), 0
         for part, known, values in self.evidence(rows, copies=True):

@@ -132,19 +132,13 @@ class MixedNetwork(LatentNetwork):
             parents = self.graph.parents(name)
             axes, labels = [*parents], [self.labels(parent) for parent in parents]
             if name in self.columns.numbers:
-                moments = self._moments(name).reshape(*(self.graph.states[parent] for parent in parents), 2)
-                found[name] = LabeledTable(moments, [*axes, "moment"], [*labels, ("mean", "std")])
+                group = next(group for group in self.emissions if name in group)
+                axis, numbers, shown = self.emissions[group].summary(group.index(name))
+                by_state = shown.reshape(*(self.graph.states[parent] for parent in parents), -1)
+                found[name] = LabeledTable(by_state, [*axes, axis], [*labels, numbers])
             else:
                 found[name] = LabeledTable(self.tables[name], [*axes, name], [*labels, self.labels(name)])
         return TablesByName(found.items())
-
-    def _moments(self, name: str) -> Floats:
-        """Return mean and standard deviation of a number in each joint state of its parents."""
-        group = next(group for group in self.emissions if name in group)
-        emission = self.emissions[group]
-        means, variances = emission.moments(np.full((1, emission.width), np.nan))
-        place = group.index(name)
-        return np.stack([means[0, :, place], np.sqrt(variances[0, :, place])], axis=1)
 
     @property
     def n_parameters(self) -> int:
