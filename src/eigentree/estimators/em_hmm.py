@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
+from eigentree.data.sequences.inputs import InputSequences, split_frame
 from eigentree.data.sequences.sequence_codes import Sequences
 from eigentree.data.tables.state_rules import ReadOptions
 from eigentree.data.tables.weights import positive_weights, warn_of_few
@@ -16,6 +18,8 @@ from eigentree.em.chain_fit import ChainFit, ChainLayout, ChainObjective, Sequen
 from eigentree.em.holdout import check_split, held_out
 from eigentree.em.init.chains import KINDS
 from eigentree.em.init.number_starts import NUMBER_KINDS
+from eigentree.em.inputs.input_objective import InputLayout, InputObjective, fit_with_inputs, without_inputs
+from eigentree.em.inputs.input_pass import InputPass
 from eigentree.em.mixed.emission_choice import checked_emissions, column_kinds
 from eigentree.em.number_chains import (
     NumberChainLayout,
@@ -28,10 +32,12 @@ from eigentree.em.number_chains import (
 from eigentree.em.optimize.stopping import SHARE_OF_ERROR, USUAL_TOLERANCES, Stopping
 from eigentree.emissions.base import Emission
 from eigentree.errors import DataError, ParameterError, did_you_mean, quoted
+from eigentree.estimators.fits.chain_inputs import affected_tables, chain_with_inputs
 from eigentree.estimators.mixins.constructor_parameters import estimator_class, learns
+from eigentree.estimators.mixins.input_mixin import InputMixin
 from eigentree.estimators.mixins.iterative_mixin import IterativeMixin
-from eigentree.estimators.mixins.sequence_mixin import HiddenSequenceMixin
 from eigentree.inference.sequences.hmm_chain import Chain
+from eigentree.inference.sequences.input_chain import InputChain
 from eigentree.inference.sequences.number_steps import NumberPass
 from eigentree.inference.sequences.sequence_passes import SequencePass, Symbols, marginal_chains
 from eigentree.messages import notice
@@ -63,7 +69,7 @@ SUM_ROUNDING = 1e-6
 
 
 @estimator_class
-class EMHMM(IterativeMixin, HiddenSequenceMixin):
+class EMHMM(IterativeMixin, InputMixin):
     """A hidden Markov model whose parameters are the same at every step, learned by expectation maximisation.
 
     Channels are categories, numbers, or some of both; those of a step are independent given its hidden state, but
@@ -117,6 +123,8 @@ class EMHMM(IterativeMixin, HiddenSequenceMixin):
         held-out steps after a short run.
     numeric : {"emissions", "quantiles", "error"}
         What continuous channels are: numbers with a density in each state, bins, or an error.
+    inputs_affect : one or several of "start", "transitions", "emissions"
+        What depends on the inputs that `fit` is given.
     n_jobs, verbose, categories, handle_unknown
         As those of `EMJunctionTree`, of sequences and channels in place of rows and columns.
     sequence, time : str, optional
@@ -189,6 +197,7 @@ class EMHMM(IterativeMixin, HiddenSequenceMixin):
     handle_unknown: UnknownRule = "error"
     numeric: NumericRule = "emissions"
     emissions: str | Mapping[Any, Any] = "auto"
+    inputs_affect: str | Sequence[str] = ("start", "transitions")
 
     start_: StartReport = field(init=False)
     validation_history_: Floats = field(init=False)
@@ -203,6 +212,7 @@ class EMHMM(IterativeMixin, HiddenSequenceMixin):
         y: object = None,
         lengths: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
+        inputs: Any = None,
     ) -> Self:
         """Return the estimator after learning from sequences.
 
@@ -219,6 +229,11 @@ class EMHMM(IterativeMixin, HiddenSequenceMixin):
             How many steps of an array belong to each sequence.
         sample_weight : array-like of shape (sequences,), optional
             How often each sequence counts; need not be whole.
+        inputs : sequences, a table, or names of columns, optional
+            What `inputs_affect` depends on: one row for each step, in any form that X has, or one for each
+            sequence; of a frame with `sequence`, names of its columns. All are known. A single column of categories
+            are symbols, each of which has tables of its own. Else there are multinomial logits of numbers
+            (floats) and of all labels of categories but the first.
 
         Warns
         -----
@@ -226,6 +241,8 @@ class EMHMM(IterativeMixin, HiddenSequenceMixin):
             When the fit was interrupted (Ctrl-C) and the best so far is kept.
         """
         self._check_arguments()
+        affected = affected_tables(self.inputs_affect)
+        X, inputs = split_frame(X, inputs)
         sequences = Sequences.learned(X, lengths, self.sequence, self.time, ReadOptions.of(self))
         self._ignore(y, lengths, sequences)
         weights = positive_weights(sample_weight, sequences.count)
@@ -237,13 +254,21 @@ class EMHMM(IterativeMixin, HiddenSequenceMixin):
             )
         random = generator(self.random_state)
         layout = self._layout(sequences, weights, random)
+        if inputs is not None:
+            sequences, about, layout = chain_with_inputs(layout, sequences, inputs, affected)
         fit = self._chain_fit(sequences, weights, layout, random)
-        init = self._initialiser(fit.whole) if isinstance(self.init, str) else self._given(fit.whole)
-        states = ((fit, fit.whole, state) for state in fit_chain(fit, init, self.n_init, random))
+        plain = without_inputs(fit)
+        init = self._initialiser(plain.whole) if isinstance(self.init, str) else self._given(plain.whole)
+        runs = (fit_chain if inputs is None else partial(fit_with_inputs, plain))(fit, init, self.n_init, random)
+        states = ((fit, fit.whole, state) for state in runs)
         *_, state = self._followed(states, self.max_iter * self.n_init, self.max_iter)
         parameters = state.best[1].parameters
-        numbers = layout.numbered(parameters) if isinstance(layout, NumberChainLayout) else None
-        chain = Chain.of(sequences.columns, *layout.parts(parameters), numbers)
+        chain: Chain | InputChain
+        if isinstance(layout, InputLayout):
+            chain = InputChain(sequences.columns, about, layout.tables_of(parameters))
+        else:
+            numbers = layout.numbered(parameters) if isinstance(layout, NumberChainLayout) else None
+            chain = Chain.of(sequences.columns, *layout.parts(parameters), numbers)
         # Unless something that the user gave says which state is which.
         if (
             isinstance(self.transitions, str)
@@ -294,6 +319,10 @@ class EMHMM(IterativeMixin, HiddenSequenceMixin):
     def _objective(
         self, layout: ChainLayout, sequences: Sequences, weights: Floats, prior: Floats
     ) -> SequenceObjective:
+        if isinstance(layout, InputLayout):
+            assert isinstance(sequences, InputSequences)
+            given = InputPass.of_distinct(sequences, weights, layout.numbers, self.n_jobs)
+            return InputObjective(layout, given, prior)
         if isinstance(layout, NumberChainLayout):
             numbered = NumberPass.of_distinct(sequences, weights, layout.numbers, self.n_jobs)
             return NumberChainObjective(layout, numbered, prior)

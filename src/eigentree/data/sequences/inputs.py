@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from eigentree.arrays import Floats, Integers
     from eigentree.data.tables.table import Table
 
-__all__ = ["InputSequences", "are_symbols", "design_names", "learned_inputs", "split_frame"]
+__all__ = ["InputSequences", "are_symbols", "design_names", "design_of", "learned_inputs", "split_frame"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,10 +67,11 @@ class InputSequences(Sequences):
                     f"row {missing[0]} of the inputs, column {name!r} is missing; inputs are known at each step: "
                     f"impute them first, or drop the sequence"
                 )
-        design, which = np.unique(_design(columns, codes[rows], values[rows]), axis=0, return_inverse=True)
         if are_symbols(columns):
             # The tables of all symbols, also of those that do not occur here.
             design, which = np.eye(columns.states[0]), codes[rows, 0].astype(np.int64)
+        else:
+            design, which = np.unique(design_of(columns, codes, values)[rows], axis=0, return_inverse=True)
         within = np.arange(len(rows)) - np.repeat(
             np.cumsum(outputs.lengths + ahead) - outputs.lengths - ahead, outputs.lengths + ahead
         )
@@ -120,7 +121,7 @@ def split_frame(X: Any, inputs: Any, names: Sequence[str] = ()) -> tuple[Any, An
 
     Where no inputs are given, and the frame has columns of all these names, they are the inputs.
     """
-    frame = None if isinstance(X, Mapping) else frame_of(X)
+    frame = None if isinstance(X, Mapping | Sequences) else frame_of(X)
     wanted = list(names) if inputs is None else [inputs] if isinstance(inputs, str) else inputs
     if frame is None or not isinstance(wanted, list | tuple) or not wanted:
         return X, inputs
@@ -129,7 +130,10 @@ def split_frame(X: Any, inputs: Any, names: Sequence[str] = ()) -> tuple[Any, An
     return frame.drop(list(wanted)).to_native(), frame.select(list(wanted)).to_native()
 
 
-def _design(columns: Columns, codes: Any, values: Floats) -> Floats:
+def design_of(columns: Columns, codes: Any, values: Floats) -> Floats:
+    """Return the design of inputs: of symbols a column for each, else what `design_names` says."""
+    if are_symbols(columns):
+        return np.asarray(np.eye(columns.states[0])[codes[:, 0]])
     made = [np.ones(len(codes))]
     for place, states in enumerate(columns.states):
         if place in columns.number_places:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from eigentree.emissions.base import Emission
     from eigentree.inference.sequences.input_chain import Dependence
 
-__all__ = ["InputLayout", "InputObjective", "fit_with_inputs"]
+__all__ = ["InputLayout", "InputObjective", "fit_with_inputs", "without_inputs"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -237,8 +237,16 @@ def _maximised(table: DependentTable, counts: Floats, design: Floats) -> Depende
     return replace(table, array=array)
 
 
+def without_inputs(fit: ChainFit) -> ChainFit:
+    """Return the fit of the same sequences without their inputs."""
+    if not isinstance(fit.whole, InputObjective):
+        return fit
+    held = fit.validation.plain if isinstance(fit.validation, InputObjective) else None
+    return replace(fit, whole=fit.whole.plain, validation=held)
+
+
 def fit_with_inputs(
-    fit: ChainFit, plain: ChainFit, init: Floats | str, n_init: int, random: np.random.Generator
+    plain: ChainFit, fit: ChainFit, init: Floats | str, n_init: int, random: np.random.Generator
 ) -> Iterator[Multistart]:
     """Yield the state of a fit with inputs, again and again, until its runs have converged.
 

@@ -50,7 +50,7 @@ class InputCounts(NamedTuple):
     log_prob: Floats
 
 
-class _Part(NamedTuple):
+class _InputPart(NamedTuple):
     """Some of the sequences: their numbers, starts, weights, and what their steps show."""
 
     numbers: Integers
@@ -132,15 +132,15 @@ class InputPass:
         return found
 
     @cached_property
-    def _parts(self) -> list[_Part]:
+    def _parts(self) -> list[_InputPart]:
         return [self._part(own) for own in parts_of(self.starts, self.weights, None, PART_STEPS, MOST_PARTS)]
 
-    def _part(self, numbers: Integers) -> _Part:
+    def _part(self, numbers: Integers) -> _InputPart:
         lengths = np.diff(self.starts)[numbers]
         starts = np.concatenate([[0], np.cumsum(lengths)])
         steps = np.repeat(self.starts[numbers] - starts[:-1], lengths) + np.arange(starts[-1])
         shown = ShownCells.of(self.columns, self.codes[steps], self.values[steps], self.which[steps], self.numbers)
-        return _Part(numbers, starts, self.weights[numbers], StepMajor(starts), shown)
+        return _InputPart(numbers, starts, self.weights[numbers], StepMajor(starts), shown)
 
     def counts(self, tables: Sequence[DependentTable], emissions: Sequence[Emission]) -> InputCounts:
         """Return what is expected of start, transitions and emissions, and of numbers, by weight."""

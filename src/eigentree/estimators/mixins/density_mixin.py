@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from eigentree.data.streams.row_batches import Batch, Stream
     from eigentree.data.tables.columns import Columns
     from eigentree.data.tables.table import Table
-    from eigentree.validation import Seed
+    from eigentree.validation import FillMethod, Seed
 
     Form: TypeAlias = Literal["csv", "tsv", "jsonl", "parquet"]
     ForEach: TypeAlias = Callable[[Table, Any], object]
@@ -183,7 +183,7 @@ class DensityMixin(Parameters, Queries):
         self,
         X: ArrayLike | Any,
         path: str | os.PathLike[str],
-        method: Literal["mode", "median", "sample"] = "mode",
+        method: FillMethod = "mode",
         random_state: Seed = None,
         *,
         form: Form | None = None,
@@ -260,7 +260,10 @@ def completed_cells(
         text = isinstance(table.held[table.names.index(name)], TextColumn) or any(
             isinstance(cell, str) for cell in own
         )
+        # A column of floats, such as other programs make of whole numbers with missing cells, stays one.
+        floats = text and any(cell is not None and "." in cell for cell in own)
         for row, cell in zip(missing[place].tolist(), filled[missing[place], place].tolist(), strict=True):
+            cell = float(cell) if floats and isinstance(cell, int) else cell
             own[row] = str(cell) if text else cell
     return columns
 

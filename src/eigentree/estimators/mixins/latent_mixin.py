@@ -32,6 +32,7 @@ class LatentMixin(HiddenQueries, DensityMixin):
     """Queries of an estimator that learns the conditional probability tables of a `network_`."""
 
     network_: LatentNetwork
+    n_constraints_: int = 0
     init: Any
     n_jobs: int
     pseudo_counts: Any
@@ -66,7 +67,7 @@ class LatentMixin(HiddenQueries, DensityMixin):
     @property
     def n_parameters_(self) -> int:
         """How many free parameters were learned."""
-        return self._tables.n_parameters
+        return self._tables.n_parameters - self.n_constraints_
 
     def _prediction(self, target: str) -> tuple[Sequence[Any], Callable[[Rows], tuple[Floats, int]]]:
         """Return the same of a hidden variable, whose labels are the numbers of its states."""

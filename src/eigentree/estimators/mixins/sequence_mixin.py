@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from eigentree.inference.networks.hidden_variables import Decoded
 from eigentree.inference.queries import warn_undefined
 from eigentree.messages import renamed_arguments
 from eigentree.validation import (
+    FILL_METHODS,
     check_cells,
     checked_quantiles,
     flag,
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from eigentree.inference.networks.network import LatentNetwork
     from eigentree.inference.sequences.hmm_chain import Chain
     from eigentree.spectral.sequences.sequence_model import SpectralSequenceModel
-    from eigentree.validation import Seed
+    from eigentree.validation import FillMethod, Seed
 
 __all__ = ["HiddenSequenceMixin", "SequenceMixin", "sequence_and_time"]
 
@@ -190,7 +191,7 @@ class SequenceMixin(Parameters):
         self,
         X: ArrayLike | Any,
         lengths: ArrayLike | None = None,
-        method: Literal["mode", "median", "sample"] = "mode",
+        method: FillMethod = "mode",
         random_state: Seed = None,
     ) -> Any:
         """Return the sequences with their missing cells imputed, in the form in which they came.
@@ -201,16 +202,21 @@ class SequenceMixin(Parameters):
         ----------
         X : words, lists or arrays, an array, a frame, or a mapping of channels to frames
         lengths : array-like of int, shape (sequences,), optional
-        method : {"mode", "median", "sample"}
-            "mode" takes the most probable state of each missing cell given the known cells of its sequence, and of
-            a number its mean; "median" is the same but for numbers, which get their median; "sample" samples all
-            missing cells of a sequence jointly.
+        method : {"mode", "mean", "median", "sample"}
+            "mode", also called "mean", takes the most probable state of each missing cell given the known cells of
+            its sequence, and of a number its mean; "median" is the same but for numbers, which get their median;
+            "sample" samples all missing cells of a sequence jointly.
         random_state : int, Generator or None
             For "sample".
         """
-        one_of("method", method, ("mode", "median", "sample"))
+        return self._imputed(X, lengths, self._sequences(X, lengths), method, random_state)
+
+    def _imputed(
+        self, X: Any, lengths: ArrayLike | None, sequences: Sequences, method: FillMethod, random_state: Seed
+    ) -> Any:
+        """Return sequences, as they were read, imputed in the form in which they came."""
+        one_of("method", method, FILL_METHODS)
         random = generator(random_state)
-        sequences = self._sequences(X, lengths)
         model: Any = self.model_
         of_labels = method == "median" and not self._columns.number_places
         codes, lost = model.filled(sequences, "mode" if of_labels else method, random)

@@ -22,10 +22,13 @@ if TYPE_CHECKING:
     from eigentree.data.tables.columns import Columns
     from eigentree.emissions.base import Emission
 
-__all__ = ["Dependence", "DependentTable", "InputChain", "InputTables", "ShownCells", "relative"]
+__all__ = ["Affected", "Dependence", "DependentTable", "InputChain", "InputTables", "ShownCells", "relative"]
 
 Dependence = Literal["fixed", "tables", "logit"]
 """How a table depends on inputs: it does not, there is one for each symbol, or by a multinomial logit."""
+
+Affected = Literal["start", "transitions", "emissions"]
+"""What may depend on inputs."""
 
 LEAST = -500.0
 """The least log probability of a step in a state relative to the best state: see `number_steps`."""
@@ -61,6 +64,18 @@ class DependentTable:
             found /= found.sum(axis=-1, keepdims=True)
         return found
 
+    @property
+    def coefficients(self) -> Floats:
+        """The coefficients of a multinomial logit; those of symbols are the first, and differences from it."""
+        if self.kind == "logit":
+            return self.array
+        with np.errstate(divide="ignore", invalid="ignore"):
+            logs = np.log(self.array)
+            reference = self.possible.argmax(axis=1)
+            logs = np.where(self.possible, logs - logs[:, np.arange(len(reference)), reference, None], 0.0)
+            found: Floats = np.concatenate([logs[:1], logs[1:] - logs[0]])
+        return found
+
     def permuted(self, rows: Integers | None, classes: Integers | None) -> DependentTable:
         """Return the table with rows and classes in another order; None leaves one as it is."""
         array, possible = self.array, self.possible
@@ -93,6 +108,14 @@ class InputTables:
     transitions: DependentTable
     emissions: tuple[DependentTable, ...]
     numbers: Numbered = field(default_factory=dict)
+
+    def named(self, channels: Sequence[str]) -> list[tuple[str, DependentTable]]:
+        """Return all tables by name: "start", "transitions", and the channels."""
+        return [
+            ("start", self.start),
+            ("transitions", self.transitions),
+            *zip(channels, self.emissions, strict=True),
+        ]
 
     def links(self, design: Floats) -> InputLinks:
         """Return where the chain starts and moves on, for each input."""
@@ -356,8 +379,9 @@ class InputChain:
             cells[:, list(group)] = emission.sampled(np.full((count, len(group)), np.nan), own, random)
         return cells
 
-    def permuted(self, order: Integers) -> InputChain:
-        """Return the same with states in another order: state i is now ``order[i]``."""
+    def permuted(self, orders: Sequence[Integers]) -> InputChain:
+        """Return the same with states in another order: state i is now ``order[i]``, of the only order."""
+        (order,) = orders
         tables = self.tables
         numbers: Mapping[tuple[int, ...], Emission] = {
             group: emission.permuted(np.add.outer(np.arange(0, emission.states, self.states), order).ravel())
