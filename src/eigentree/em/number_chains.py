@@ -126,6 +126,20 @@ class NumberChainObjective(SequenceObjective):
         found = self.walk.counts(*self.layout.tables(tables), emissions)
         return ExpectedCounts(self.layout.joined(found.links, found.tables), *self.total(found.log_prob))
 
+    def parted(self, parameters: Floats) -> tuple[Floats, tuple[Emission, ...]]:
+        """Return the tables of a vector of parameters, end to end, and the emissions."""
+        tables, emissions = self.layout.split(parameters)
+        return tables, tuple(emissions)
+
+    def whole(self, tables: Floats, emissions: Sequence[Emission]) -> Floats:
+        """Return the vector of tables and emissions."""
+        return self.layout.whole(tables, emissions)
+
+    def expected_parts(self, tables: Floats, emissions: Sequence[Emission]) -> tuple[Floats, list[Floats]]:
+        """Return expected counts of the tables' entries, pseudo-counts included, and statistics of emissions."""
+        found = self.walk.counts(*self.layout.tables(tables), emissions)
+        return self.layout.joined(found.links, found.tables) + self.prior, found.statistics
+
     def evaluated(self, parameters: Floats) -> Evaluation:
         """Return the objective of some parameters and the EM iteration from them, by one pass over the data."""
         layout = self.layout

@@ -14,7 +14,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 
@@ -23,11 +23,12 @@ if TYPE_CHECKING:
 
     from eigentree.arrays import Floats, Integers
 
-__all__ = ["PARAMETER", "Emission", "StackedEmission", "stacked"]
+__all__ = ["PARAMETER", "Domain", "Emission", "StackedEmission", "moved_covariances", "stacked"]
 
 PARAMETER: Mapping[str, bool] = MappingProxyType({"parameter": True})
 """Metadata of the field of an array that EM learns; its first axis is the state of the parent."""
 
+Domain = Literal["positive", "covariance", "distribution"]
 
 MOST_SHOWN = 12
 """Most entries of a parameter that are printed: those of one column and as many states stand in a line."""
@@ -46,6 +47,18 @@ class Emission(ABC):
 
     groups: ClassVar[bool] = False
     """Whether the family describes any number of columns together, or one."""
+
+    domains: ClassVar[Mapping[str, Domain]] = MappingProxyType({})
+    """Of each parameter that is not any number, what it can be."""
+
+    units: ClassVar[Mapping[str, str]] = MappingProxyType({})
+    """Of a parameter that is any number, the one whose square root is its unit."""
+
+    is_tied: ClassVar[bool] = False
+    """Whether states share parameters."""
+
+    conditions: ClassVar[bool] = False
+    """Whether the columns are covariates: the states of the parent depend on them, and rows need all of them."""
 
     @classmethod
     @abstractmethod
@@ -135,6 +148,21 @@ class Emission(ABC):
 
         return cdf
 
+    def summary(self, column: int) -> tuple[str, Sequence[Any], Floats]:
+        """Return what is shown of a column in each state: what the numbers are, their names, and themselves."""
+        means, variances = self.moments(np.full((1, self.width), np.nan))
+        return "moment", ("mean", "std"), np.stack([means[0, :, column], np.sqrt(variances[0, :, column])], axis=1)
+
+    def is_proper(self) -> bool:
+        """Return whether the parameters are those of a distribution: files may hold any numbers."""
+        with np.errstate(all="ignore"):
+            means, variances = self.moments(np.full((1, self.width), np.nan))
+            proper = bool(self.states > 0 and np.isfinite(means).all() and (variances >= 0).all())
+            # Of families of counts, a mean is no cell, but what is sampled is.
+            missing, states = np.full((self.states, self.width), np.nan), np.arange(self.states)
+            cells = self.sampled(missing, states, np.random.default_rng(0))
+            return proper and not np.isnan(self.log_prob(cells)).any()
+
     def fitted(self, cells: Floats, counts: Floats) -> Self:
         """Return the emission after one M-step on some rows."""
         features = self.features(cells)
@@ -176,6 +204,44 @@ class Emission(ABC):
             made[name] = vector[start : start + array.size].reshape(array.shape)
             start += array.size
         return replace(self, **made)
+
+    @property
+    def n_coordinates(self) -> int:
+        """Number of free coordinates, those of `moved`."""
+        return self.n_parameters
+
+    def moved(self, by: Floats) -> Self:
+        """Return the emission at other free coordinates, which are all 0 at this one.
+
+        There are `n_coordinates`, state by state, and all numbers are possible: what is positive is multiplied by
+        the exponential, distributions move by logits relative to their largest entry, covariances by their
+        Cholesky factor, and numbers in their unit. A step of 1 is large for each of them.
+        """
+        steps, start = np.reshape(by, (self.states, -1)), 0
+        made: dict[str, Floats] = {}
+        for name, array in self.parameters.items():
+            domain = self.domains.get(name)
+            size = array[0].size
+            if domain == "covariance":
+                size = array.shape[1] * (array.shape[1] + 1) // 2
+            size -= domain == "distribution"
+            own = steps[:, start : start + size]
+            start += size
+            if domain is None:
+                made[name] = array + own.reshape(array.shape) * self._unit(name)
+            elif domain == "positive":
+                made[name] = array * np.exp(own.reshape(array.shape))
+            else:
+                made[name] = moved_covariances(array, own) if domain == "covariance" else _moved_shares(array, own)
+        return replace(self, **made)
+
+    def _unit(self, name: str) -> Floats:
+        """Return the unit of a parameter that is any number."""
+        if name not in self.units:
+            return np.maximum(np.abs(self.parameters[name]), 1.0)
+        squared = self.parameters[self.units[name]]
+        is_covariance = self.domains[self.units[name]] == "covariance"
+        return np.sqrt(np.diagonal(squared, axis1=1, axis2=2) if is_covariance else squared)
 
     def permuted(self, order: Integers) -> Emission:
         """Return the emission whose state i is state ``order[i]`` of this one; states may repeat."""
@@ -288,3 +354,29 @@ def stacked(parts: Sequence[Emission]) -> Emission:
     if len(parts) == 1:
         return parts[0]
     return StackedEmission(tuple(parts), tuple(range(sum(part.states for part in parts))))
+
+
+def moved_covariances(covariance: Floats, by: Floats) -> Floats:
+    """Return covariances whose Cholesky factors are multiplied by triangles near the identity.
+
+    Parameters
+    ----------
+    covariance : array, shape (states, columns, columns)
+    by : array, shape (states, entries of a triangle)
+        Line by line; of the diagonal logarithms.
+    """
+    width = covariance.shape[1]
+    triangle = np.zeros_like(covariance)
+    triangle[:, *np.tril_indices(width)] = by
+    diagonal = np.arange(width)
+    triangle[:, diagonal, diagonal] = np.exp(triangle[:, diagonal, diagonal])
+    factor = np.linalg.cholesky(covariance) @ triangle
+    return np.asarray(factor @ factor.transpose(0, 2, 1))
+
+
+def _moved_shares(shares: Floats, by: Floats) -> Floats:
+    """Return distributions whose logits relative to their largest entry are moved."""
+    others = np.arange(shares.shape[1]) != shares.argmax(axis=1)[:, None]
+    moved = shares.copy()
+    moved[others] *= np.exp(by).ravel()
+    return np.asarray(moved / moved.sum(axis=1, keepdims=True))

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self
 
 import numpy as np
 from scipy.special import ndtr
 
-from eigentree.emissions.base import PARAMETER, Emission
+from eigentree.emissions.base import PARAMETER, Emission, moved_covariances
 from eigentree.emissions.column import mean_and_variance
 from eigentree.errors import ParameterError
 
@@ -112,6 +113,8 @@ class FullGaussian(Emission):
 
     family: ClassVar[str] = "full"
     groups: ClassVar[bool] = True
+    domains = MappingProxyType({"covariance": "covariance"})
+    units = MappingProxyType({"mean": "covariance"})
 
     mean: Floats = field(metadata=PARAMETER)
     covariance: Floats = field(metadata=PARAMETER)
@@ -356,6 +359,7 @@ class TiedGaussian(FullGaussian):
     """
 
     family: ClassVar[str] = "tied"
+    is_tied = True
 
     @property
     def n_parameters(self) -> int:
@@ -370,6 +374,13 @@ class TiedGaussian(FullGaussian):
         own = spread.sum(axis=0) + self.prior_rows * self.prior_covariance
         covariance = self._definite(own[None] / (weight.sum() + self.prior_rows), mean[[0]])
         return replace(self, mean=mean + self.centre, covariance=np.repeat(covariance, self.states, axis=0))
+
+    def moved(self, by: Floats) -> Self:
+        """Return the emission at other free coordinates: those of the means, then of the covariance."""
+        means, shared = np.split(by, [self.mean.size])
+        covariance = moved_covariances(self.covariance[:1], shared[None])
+        mean = self.mean + means.reshape(self.mean.shape) * self._unit("mean")
+        return replace(self, mean=mean, covariance=np.repeat(covariance, self.states, axis=0))
 
     @property
     def _prior_covariances(self) -> Floats:

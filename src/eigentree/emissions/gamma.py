@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -39,6 +40,7 @@ class Gamma(ColumnEmission):
     """
 
     family: ClassVar[str] = "gamma"
+    domains = MappingProxyType({"mean": "positive", "shape": "positive"})
 
     mean: Floats = field(metadata=PARAMETER)
     shape: Floats = field(metadata=PARAMETER)

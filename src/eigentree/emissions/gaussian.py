@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -35,6 +36,8 @@ class Gaussian(Emission):
     """
 
     family: ClassVar[str] = "gaussian"
+    domains = MappingProxyType({"variance": "positive"})
+    units = MappingProxyType({"mean": "variance"})
 
     mean: Floats = field(metadata=PARAMETER)
     variance: Floats = field(metadata=PARAMETER)
@@ -121,6 +124,8 @@ class Diagonal(Emission):
 
     family: ClassVar[str] = "diagonal"
     groups: ClassVar[bool] = True
+    domains = Gaussian.domains
+    units = Gaussian.units
 
     mean: Floats = field(metadata=PARAMETER)
     variance: Floats = field(metadata=PARAMETER)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -35,6 +36,7 @@ class NegativeBinomial(ColumnEmission):
     """
 
     family: ClassVar[str] = "negative_binomial"
+    domains = MappingProxyType({"mean": "positive", "size": "positive"})
 
     mean: Floats = field(metadata=PARAMETER)
     size: Floats = field(metadata=PARAMETER)

@@ -47,6 +47,7 @@ class Ordinal(ColumnEmission):
     """
 
     family: ClassVar[str] = "ordinal"
+    is_tied = True
 
     location: Floats = field(metadata=PARAMETER)
     thresholds: Floats = field(metadata=PARAMETER)
@@ -138,6 +139,17 @@ class Ordinal(ColumnEmission):
         middle = line[number:].mean()
         thresholds = np.tile(line[:number] - middle, (self.states, 1))
         return replace(self, location=location - middle, thresholds=thresholds)
+
+    def moved(self, by: Floats) -> Self:
+        """Return the emission at other free coordinates: thresholds, the first and distances, then locations.
+
+        The location of the first state stays where it is.
+        """
+        first, widths, locations = np.split(by, [1, self.thresholds.shape[1]])
+        line = self.thresholds[0]
+        moved = line[0] + first + np.concatenate([[0.0], np.cumsum(np.diff(line) * np.exp(widths))])
+        location = self.location + np.concatenate([[0.0], locations])
+        return replace(self, location=location, thresholds=np.tile(moved, (self.states, 1)))
 
     def log_prior(self) -> float:
         """Return the log probability of the prior's rows."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -32,6 +33,7 @@ class Poisson(ColumnEmission):
     """
 
     family: ClassVar[str] = "poisson"
+    domains = MappingProxyType({"mean": "positive"})
 
     mean: Floats = field(metadata=PARAMETER)
     prior_rows: float

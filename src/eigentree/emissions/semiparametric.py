@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -51,6 +52,7 @@ class SemiParametric(ColumnEmission):
     """
 
     family: ClassVar[str] = "semiparametric"
+    domains = MappingProxyType({"weights": "distribution"})
 
     weights: Floats = field(metadata=PARAMETER)
     prior_rows: float

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eigentree.emissions.base import PARAMETER, Emission, StackedEmission
+from eigentree.emissions.covariates.membership import Membership
 from eigentree.emissions.families import FAMILIES
 from eigentree.emissions.marginal import Marginal
 from eigentree.errors import FileError
@@ -28,7 +29,7 @@ SIMPLE = {"float": float, "int": int, "str": str, "bool": bool}
 
 
 def _known() -> dict[str, type[Any]]:
-    every: tuple[type[Any], ...] = (*FAMILIES.values(), *PARTS, StackedEmission)
+    every: tuple[type[Any], ...] = (*FAMILIES.values(), Membership, *PARTS, StackedEmission)
     return {each.__name__: each for each in every}
 
 
@@ -60,13 +61,7 @@ def read_emission(reader: Reader, content: Any) -> Emission:
     if not isinstance(emission, Emission):
         raise FileError("an emission is one of the families")
     try:
-        with np.errstate(all="ignore"):
-            means, variances = emission.moments(np.full((1, emission.width), np.nan))
-            proper = bool(emission.states > 0 and np.isfinite(means).all() and (variances >= 0).all())
-            # Of families of counts, a mean is no cell, but what is sampled is.
-            missing, states = np.full((emission.states, emission.width), np.nan), np.arange(emission.states)
-            cells = emission.sampled(missing, states, np.random.default_rng(0))
-            proper = proper and not np.isnan(emission.log_prob(cells)).any()
+        proper = emission.is_proper()
     except (ValueError, TypeError, IndexError, ArithmeticError, AttributeError, np.linalg.LinAlgError):
         proper = False
     if not proper:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -39,6 +40,8 @@ class StudentT(ColumnEmission):
     """
 
     family: ClassVar[str] = "student"
+    domains = MappingProxyType({"squared_scale": "positive", "df": "positive"})
+    units = MappingProxyType({"location": "squared_scale"})
 
     location: Floats = field(metadata=PARAMETER)
     squared_scale: Floats = field(metadata=PARAMETER)
