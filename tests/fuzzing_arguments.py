@@ -425,7 +425,7 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
     "LatentGraph.with_states": {
         "states": lambda draw: {draw.choice(*draw.graph.names, "x9"): draw.choice(1, 3, 0)}
     },
-    "impute": {"X": data, "method": of("mode", "median", "sample"), "random_state": seed},
+    "impute": {"X": data, "method": of("mode", "mean", "median", "sample"), "random_state": seed},
     "sample": {
         "n": of(1, 5, 20, 10**12),
         "random_state": seed,

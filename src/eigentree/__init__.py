@@ -48,6 +48,9 @@ if TYPE_CHECKING:
     from eigentree.inference.mixed.mixed_network import MixedNetwork as MixedNetwork
     from eigentree.inference.networks.network import LatentNetwork as LatentNetwork
     from eigentree.inference.tensors.tensor import LabeledTensor as LabeledTensor
+    from eigentree.uncertainty.classification_table import classification_table as classification_table
+    from eigentree.uncertainty.model_fit import bivariate_residuals as bivariate_residuals
+    from eigentree.uncertainty.model_fit import goodness_of_fit as goodness_of_fit
     from eigentree.viz import plot as plot
     from eigentree.viz.reports.report import report as report
 
@@ -82,6 +85,8 @@ _NAMES = {
     "inference.mixed.mixed_network": "MixedNetwork",
     "inference.networks.network": "LatentNetwork",
     "inference.tensors.tensor": "LabeledTensor",
+    "uncertainty.classification_table": "classification_table",
+    "uncertainty.model_fit": "bivariate_residuals goodness_of_fit",
     "viz.reports.report": "report",
 }
 _HOME = {name: module for module, names in _NAMES.items() for name in names.split()}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sized
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, get_args
 
 import numpy as np
 
@@ -18,10 +18,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ARITHMETIC",
+    "FILL_METHODS",
     "MOST_CELLS",
     "MOST_THREADS",
     "MOST_VARIABLES",
     "MOST_WHOLE",
+    "FillMethod",
     "Seed",
     "a_mapping",
     "an_array",
@@ -42,6 +44,11 @@ __all__ = [
 
 Seed: TypeAlias = int | np.random.Generator | np.random.RandomState | None
 """What users may give as `seed` or `random_state`."""
+
+FillMethod: TypeAlias = Literal["mode", "mean", "median", "sample"]
+"""How missing cells are filled; "mode" and "mean" are the same: the mode of a category, the mean of a number."""
+
+FILL_METHODS = get_args(FillMethod)
 
 MOST_WHOLE = 2**53
 """Largest whole number that an argument may be: beyond, floats merge whole numbers."""

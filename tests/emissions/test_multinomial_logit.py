@@ -8,7 +8,12 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from eigentree.emissions.covariates.multinomial_logit import information, log_probabilities, multinomial_logit, score
+from eigentree.emissions.covariates.multinomial_logit import (
+    information,
+    log_probabilities,
+    multinomial_logit,
+    score,
+)
 
 if TYPE_CHECKING:
     from eigentree.arrays import Floats

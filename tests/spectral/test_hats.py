@@ -13,8 +13,8 @@ from scipy.stats import norm
 import eigentree as et
 from eigentree import SpectralHMM
 from eigentree.counting.counts import Counts
-from eigentree.counting.levels.hats import HATS, LEVELS, MOST_HATS, HatScale, coarse_hats, hat_values, level_tables
 from eigentree.counting.holdout_sample import RowSample
+from eigentree.counting.levels.hats import HATS, LEVELS, MOST_HATS, HatScale, coarse_hats, hat_values, level_tables
 from eigentree.counting.window_counts import SequenceStatistics, sample_width
 from eigentree.data.sequences.sequence_codes import Sequences
 from eigentree.data.tables.state_rules import ReadOptions

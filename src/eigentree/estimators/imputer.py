@@ -13,7 +13,7 @@ from eigentree.errors import DataError
 from eigentree.estimators.em_junction_tree import EMJunctionTree
 from eigentree.estimators.mixins.constructor_parameters import Parameters, cloned, estimator_class, learns
 from eigentree.estimators.mixins.density_mixin import require_estimator
-from eigentree.validation import different_names, one_of
+from eigentree.validation import FILL_METHODS, FillMethod, different_names, one_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,10 +43,10 @@ class JunctionTreeImputer(Parameters):
     estimator : SpectralJunctionTree, EMJunctionTree or OnlineEMJunctionTree, optional
         The model; it stays unfitted itself. By default its structure is learned,
         ``EMJunctionTree(handle_unknown="missing")``: unknown labels are imputed too.
-    method : {"mode", "median", "sample"}
-        "mode" takes the most probable state of each missing cell, and of a number its mean given the other cells
-        of its row; "median" is the same but for numbers, which get their median; "sample" samples those of a row
-        jointly.
+    method : {"mode", "mean", "median", "sample"}
+        "mode", also called "mean", takes the most probable state of each missing cell, and of a number its mean
+        given the other cells of its row; "median" is the same but for numbers, which get their median; "sample"
+        samples those of a row jointly.
     random_state : int, Generator or None
         For "sample", and for the default estimator.
 
@@ -74,7 +74,7 @@ class JunctionTreeImputer(Parameters):
     """
 
     estimator: Any = None
-    method: Literal["mode", "median", "sample"] = "mode"
+    method: FillMethod = "mode"
     random_state: Seed = None
 
     estimator_: Any = field(init=False)
@@ -97,7 +97,7 @@ class JunctionTreeImputer(Parameters):
         sample_weight : array-like of shape (rows,), optional
             How often each row counts.
         """
-        one_of("method", self.method, ("mode", "median", "sample"))
+        one_of("method", self.method, FILL_METHODS)
         estimator = default_estimator(self.random_state) if self.estimator is None else self.estimator
         require_estimator(estimator)
         return self._become({"estimator_": cloned(estimator).fit(X, sample_weight=sample_weight)})

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -28,6 +28,8 @@ from eigentree.inference.dask_queries import (
 from eigentree.inference.threads import in_stretches
 from eigentree.messages import notice, renamed_arguments
 from eigentree.validation import (
+    FILL_METHODS,
+    FillMethod,
     Seed,
     check_cells,
     checked_quantiles,
@@ -151,7 +153,7 @@ class Queries(ABC):
     def impute(
         self,
         X: ArrayLike | Any,
-        method: Literal["mode", "median", "sample"] = "mode",
+        method: FillMethod = "mode",
         random_state: Seed = None,
     ) -> Any:
         """Return the rows with their missing cells filled, by the most probable state or by a joint sample.
@@ -163,10 +165,10 @@ class Queries(ABC):
         ----------
         X : array-like of shape (rows, columns), a data frame, or rows of letters
             Labels, or codes where the columns have none; None, NaN, null or -1 for a missing cell.
-        method : {"mode", "median", "sample"}
-            "mode" takes the most probable state of each missing cell given the known cells of its row, and of a
-            number its mean; "median" is the same but for numbers, which get their median; "sample" samples all
-            missing cells of a row together.
+        method : {"mode", "mean", "median", "sample"}
+            "mode", also called "mean", takes the most probable state of each missing cell given the known cells of
+            its row, and of a number its mean; "median" is the same but for numbers, which get their median;
+            "sample" samples all missing cells of a row together.
         random_state : int, Generator or None
             For "sample".
         """
@@ -386,7 +388,7 @@ class Model:
     def impute(
         self,
         X: ArrayLike | Any,
-        method: Literal["mode", "median", "sample"] = "mode",
+        method: FillMethod = "mode",
         seed: Seed = None,
     ) -> tuple[Integers, int]:
         """Return the rows as codes with their missing cells filled, and for how many cells that was undefined.
@@ -394,7 +396,7 @@ class Model:
         "mode" takes the most probable state of each missing cell given the known cells of its row; "sample" samples
         all missing cells of a row together.
         """
-        one_of("method", method, ("mode", "median", "sample"))
+        one_of("method", method, FILL_METHODS)
         rows = Rows.of(X, self.columns)
         filled = np.empty((rows.count, len(self.columns.states)), np.int64)
         random = generator(seed)

@@ -17,10 +17,10 @@ def impute(
     *,
     output: RowsOutput = "-",
     by: Annotated[
-        Literal["mode", "median", "sample"],
+        Literal["mode", "mean", "median", "sample"],
         Parameter(
-            help="mode: the most probable label of each cell, of a number the mean; median: the same, of a number "
-            "the median; sample: all cells of a row sampled jointly."
+            help="mode or mean: the most probable label of each cell, of a number the mean; median: the same, of a "
+            "number the median; sample: all cells of a row sampled jointly."
         ),
     ] = "mode",
     unknown: Unknown = "error",
