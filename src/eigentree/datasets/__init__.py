@@ -2,6 +2,15 @@
 
 from eigentree.datasets.packaged import Dataset
 from eigentree.datasets.splice import CLASS_NAMES, LETTERS, Splice, load_splice
-from eigentree.datasets.uci import load_mushrooms, load_votes
+from eigentree.datasets.uci import load_contraceptive, load_mushrooms, load_votes
 
-__all__ = ["CLASS_NAMES", "LETTERS", "Dataset", "Splice", "load_mushrooms", "load_splice", "load_votes"]
+__all__ = [
+    "CLASS_NAMES",
+    "LETTERS",
+    "Dataset",
+    "Splice",
+    "load_contraceptive",
+    "load_mushrooms",
+    "load_splice",
+    "load_votes",
+]

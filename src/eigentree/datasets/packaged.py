@@ -26,8 +26,8 @@ class Dataset:
 
     Attributes
     ----------
-    data : array of object, shape (rows, columns), or a pandas frame of categories
-        Labels; None, in a frame NaN, for a missing cell.
+    data : array of object, shape (rows, columns), or a pandas frame of categories and whole numbers
+        Labels and whole numbers; None, in a frame NaN, for a missing cell.
     target : array of str, shape (rows,), or a pandas series of categories
         The class of each row.
     frame : pandas frame or None
@@ -97,7 +97,7 @@ class Packaged(NamedTuple):
 def labeled_fields(
     cells: NDArray[np.object_], classes: NDArray[np.str_], names: Sequence[str], as_frame: bool, description: str
 ) -> dict[str, Any]:
-    """Return the fields of a `Dataset` of labels, as arrays or as frames."""
+    """Return the fields of a `Dataset` of labels and whole numbers, as arrays or as frames."""
     data: Any = cells
     target: Any = classes
     frame = None
@@ -106,7 +106,10 @@ def labeled_fields(
             import pandas
         except ImportError:
             raise EigentreeError("as_frame=True needs pandas: pip install pandas") from None
-        columns = {name: pandas.Categorical(own) for name, own in zip(names, cells.T, strict=True)}
+        columns = {
+            name: own.astype(np.int64) if isinstance(own[0], int) else pandas.Categorical(own)
+            for name, own in zip(names, cells.T, strict=True)
+        }
         data = pandas.DataFrame(columns)
         target = pandas.Series(pandas.Categorical(classes), name="class")
         frame = data.assign(**{"class": target})

@@ -11,7 +11,7 @@ __all__ = ["completion", "dataset"]
 
 
 def dataset(
-    name: Annotated[Literal["mushrooms", "votes", "splice"], Parameter(help="Which table.")],
+    name: Annotated[Literal["mushrooms", "votes", "splice", "contraceptive"], Parameter(help="Which table.")],
     /,
     *,
     output: RowsOutput = "-",
@@ -24,8 +24,9 @@ def dataset(
 ) -> None:
     """Write a real table that comes with the package.
 
-    These are mushrooms (8,124 rows, 22 columns and their class), votes (435 rows, 16 votes and the party) and
-    splice (3,190 DNA sequences of 60 bases and their class).
+    These are mushrooms (8,124 rows, 22 columns and their class), votes (435 rows, 16 votes and the party),
+    splice (3,190 DNA sequences of 60 bases and their class) and contraceptive (a survey of 1,473 women, 9 columns
+    and the method they use).
 
     Examples
     --------
@@ -39,6 +40,7 @@ def dataset(
         "mushrooms": eigentree.datasets.load_mushrooms,
         "votes": eigentree.datasets.load_votes,
         "splice": eigentree.datasets.load_splice,
+        "contraceptive": eigentree.datasets.load_contraceptive,
     }
     found = loaders[name]()
     part: dict[str, Any] = {
