@@ -711,7 +711,10 @@ USAGE = [
     ("eigentree count mushrooms.csv --structure tree -o c", "is learned from rows"),
     ("eigentree count mushrooms.csv --like counts.eigentree --hidden 3 -o c", "--like gives the structure"),
     ("eigentree merge -o c", "name the files"),
-    ("eigentree dataset mushroom", "NAME is mushrooms, votes, splice or contraceptive, not 'mushroom'; did you mean 'mushrooms'?"),
+    (
+        "eigentree dataset mushroom",
+        "NAME is mushrooms, votes, splice or contraceptive, not 'mushroom'; did you mean 'mushrooms'?",
+    ),
     ("eigentree completion tcsh", "bash"),
     ("eigentree fit steps.csv --sequence id --structure mixture -o m", "sequences are learned by hmm"),
     ("eigentree score model.eigentree mushrooms.csv --sequence id", "fit with --sequence too"),
