@@ -59,7 +59,9 @@ class Pool:
             made[name].append(kind(self.graphs[0], **settings))
         classes = et.LatentClassModel(2, init="random", n_init=1, max_iter=3, random_state=0)
         made["LatentClassModel"] = [clone(classes).fit(n.sample(30, seed=1)) for n in self.networks[:4]]
-        made["LatentClassModel"].append(clone(classes).fit(np.random.default_rng(0).normal(size=(30, 3))))
+        numbers = np.random.default_rng(0).normal(size=(30, 3))
+        made["LatentClassModel"].append(clone(classes).fit(numbers))
+        made["LatentClassModel"].append(clone(classes).set_params(covariates=["x0"]).fit(numbers))
         made["LatentClassModel"].append(classes)
         rows = self.networks[0].sample(30, seed=1)
         made["JunctionTreeClassifier"] = [
@@ -370,6 +372,7 @@ PARAMETERS: dict[str, dict[str, Kind]] = {
         "max_iter": of(1, 3),
         "init": lambda draw: draw.choice("random", "mixture", "spectral", *POOL.networks),
         "pseudo_counts": of(0, 1e-6, 0.1, 1e9),
+        "covariates": of(None, None, [], ["x0"], ["x1", "x0"], "x0", ["x9"]),
     },
     "OnlineEMJunctionTree": SHARED
     | {
