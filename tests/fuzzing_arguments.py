@@ -315,6 +315,8 @@ PARAMETERS: dict[str, dict[str, Kind]] = {
         "max_rank": of(None, 1, 2),
         "when_short": of("warn", "raise"),
         "floor": of("auto", 0, 1, 0.5),
+        "hats": of("auto", "auto", 5, 33, 7),
+        "emissions": of("auto", "semiparametric", {"x0": "categorical"}, {"x0": "semiparametric"}, "gaussian"),
     },
     "EMJunctionTree": SHARED
     | EMISSIONS
@@ -511,7 +513,10 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
     },
     "fit_statistics": {"statistics": pooled(lambda: POOL.statistics)},
     "fit_moments": {"source": pooled(lambda: [*POOL.networks, *POOL.counts, _Moments()])},
-    "plan": {"graph": pooled(lambda: POOL.graphs)},
+    "plan": {
+        "graph": pooled(lambda: POOL.graphs),
+        "columns": lambda d: d.choice(None, None, *(each.columns for each in POOL.statistics)),
+    },
     "recover": {},
     "to_network": {
         "X": data,
@@ -548,7 +553,12 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
     "table": {"names": names},
     "empty": {},
     "update": {"X": data, "sample_weight": weights},
-    "Statistics": {"counts": pooled(lambda: POOL.counts), "sample": lambda d: d.choice(*POOL.statistics).sample},
+    "Statistics": {
+        "counts": pooled(lambda: POOL.counts),
+        "sample": lambda d: d.choice(*POOL.statistics).sample,
+        "scales": of(()),
+        "table": of(None),
+    },
     "of": {
         "X": data,
         "structure": lambda draw: draw.choice(draw.graph, zoo.Mixture()),
@@ -561,6 +571,7 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
     "Statistics.empty": {
         "plan": lambda d: et.SpectralJunctionTree(d.graph).plan(d.graph),
         "columns": lambda d: d.choice(None, None, *(each.columns for each in POOL.statistics)),
+        "scales": of((), (), (None,) * 4),
     },
     "arrays": {},
     "from_arrays": {"arrays": lambda draw: _spoiled_arrays(draw, POOL.statistics)},
