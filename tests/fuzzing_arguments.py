@@ -73,6 +73,17 @@ class Pool:
             et.EMHMM(2, emissions="gaussian", init="random", n_init=1, max_iter=3, random_state=0).fit(
                 np.random.default_rng(0).normal(size=(30, 2)), lengths=[20, 10]
             ),
+            et.EMHMM(2, init="random", n_init=1, max_iter=3, random_state=0).fit(
+                words, inputs=["u", "v", "u", "v"]
+            ),
+            et.EMHMM(
+                2,
+                inputs_affect=("start", "transitions", "emissions"),
+                init="random",
+                n_init=1,
+                max_iter=3,
+                random_state=0,
+            ).fit(words, inputs=pandas.DataFrame({"dose": np.arange(10) / 5.0, "group": ["u", "v"] * 5})),
             et.EMHMM(2),
         ]
         made["SpectralHMM"] = [
@@ -202,6 +213,27 @@ def sequences(draw: Draw) -> Any:
         {"x0": pandas.DataFrame(wide)},
         [*words, "abz"],
         [[["a", "b"]], [["b", None]]],
+    )
+
+
+def inputs(draw: Draw) -> Any:
+    """Return inputs of sequences, or none: a row for each step or sequence, of symbols or numbers."""
+    if draw.random.random() < 0.4:
+        return None
+    # Most often one row for each sequence.
+    rows = max(draw.rows, 1) if draw.random.random() < 0.8 else int(draw.random.integers(1, 20))
+    groups = (["u", "v", "w"] * rows)[:rows]
+    return draw.choice(
+        ["uv"[k % 2] for k in range(rows)],
+        draw.random.normal(size=rows),
+        draw.random.normal(size=(rows, 2)),
+        np.ones(rows),
+        pandas.DataFrame({"dose": draw.random.normal(size=rows), "group": groups}),
+        pandas.DataFrame({"dose": np.arange(rows) / 2, "group": ["uv"[k % 2] for k in range(rows)]}),
+        "x0",
+        ["x0"],
+        [["u"], ["v", "u"]],
+        [None] * rows,
     )
 
 
@@ -373,6 +405,9 @@ PARAMETERS: dict[str, dict[str, Kind]] = {
         "verbose": of(0, False),
         "sequence": of(None, "id"),
         "time": of(None, "x0"),
+        "inputs_affect": of(
+            "start", "transitions", ("start", "transitions", "emissions"), ["emissions"], (), "all"
+        ),
     },
     "SpectralHMM": LABELS
     | {
@@ -458,7 +493,7 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
     "as_tree": {},
     "EMHMM": PARAMETERS["EMHMM"],
     **{
-        f"EMHMM.{name}": {"X": sequences, "lengths": of(None, None, [1, 2]), **more}
+        f"EMHMM.{name}": {"X": sequences, "lengths": of(None, None, [1, 2]), "inputs": inputs, **more}
         for name, more in {
             "fit": {"y": of(None), "sample_weight": weights},
             "score_samples": {"per_symbol": of(True, False)},
@@ -475,7 +510,8 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
             "criteria": {"sample_weight": weights},
         }.items()
     },
-    "EMHMM.sample": {"n": of(0, 1, 5, 10**12), "length": of(1, 4, 10**12), "random_state": seed},
+    "EMHMM.sample": {"n": of(0, 1, 5, 10**12), "length": of(1, 4, 10**12), "random_state": seed, "inputs": inputs},
+    "EMHMM.at_inputs": {"inputs": of("u", "v", {"dose": 0.5, "group": "u"}, [0.5, "u"], {"dose": 1.0}, 3, [])},
     "EMHMM.to_network": {"length": of(1, 3)},
     "SpectralHMM": PARAMETERS["SpectralHMM"],
     **{

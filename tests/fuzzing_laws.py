@@ -174,6 +174,8 @@ def _sequences_have_log_probabilities(question: Question, answer: Any) -> None:
 
 @LAWS.of("EMHMM.sample", "SpectralHMM.sample")
 def _as_many_as_asked_for(question: Question, answer: Any) -> None:
+    if question.arguments.get("inputs") is not None:
+        return  # they may say how many there are, and how long
     assert len(answer) == question.arguments["n"]
     assert all(len(each) == question.arguments["length"] for each in answer)
 

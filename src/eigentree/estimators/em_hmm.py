@@ -511,7 +511,7 @@ def _distributions(what: str, given: Any, shape: tuple[int, ...], whole: bool = 
     """Return given distributions as an array, once they are some; `whole` ones are normalised over all axes."""
     try:
         table: Floats = np.array(an_array(what, given, ParameterError), np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ParameterError(f"{what} is an array of numbers, not {quoted(given)}") from None
     if table.shape != shape:
         raise ParameterError(f"{what} has the shape {table.shape}, but needs {shape}")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
-from eigentree.data.sequences.inputs import InputSequences, design_names, design_of, split_frame
+from eigentree.data.sequences.inputs import InputSequences, design_names, design_of, lengths_of, split_frame
 from eigentree.data.sequences.sequence_codes import Sequences, sampled_sequences
 from eigentree.data.sequences.steps import SequenceForm
 from eigentree.data.tables.labeled_table import LabeledTable, TablesByName
@@ -238,21 +238,21 @@ class InputMixin(HiddenSequenceMixin):
                 self._sequences([], None, inputs)
             return super().sample(n, length, random_state)
         count, steps = whole_number("n", n, 0, DataError), whole_number("length", length, 1, DataError)
-        lengths = np.full(count, steps)
-        if isinstance(inputs, list) and all(isinstance(own, str) or np.ndim(own) for own in inputs):
-            lengths = np.array([len(own) for own in inputs])
         columns = self._columns
-        check_cells("the sequences", int(lengths.sum()) * len(columns.names), "draw fewer", DataError)
+        kind: Literal["words", "lists"] = "words" if self.form_.kind == "words" else "lists"
+        own_lengths = lengths_of(inputs, kind == "words")
+        total = count * steps if own_lengths is None else sum(own_lengths)
+        check_cells("the sequences", total * len(columns.names), "draw fewer or shorter ones", DataError)
+        lengths = np.full(count, steps) if own_lengths is None else np.array(own_lengths)
         random = generator(random_state)
         starts = np.concatenate([[0], np.cumsum(lengths)])
         codes = np.zeros((int(starts[-1]), len(columns.names)), columns.code_type, order="F")
         empty = np.full((len(codes), len(columns.number_places)), np.nan)
-        without = Sequences(columns, codes, starts, SequenceForm("lists"), None, empty)
+        without = Sequences(columns, codes, starts, SequenceForm(kind), None, empty)
         cells = model.drawn(InputSequences.joined(without, inputs, model.input_columns), random)
         cells = cells if cells.dtype.kind == "f" else cells.astype(np.int64)
         if len(set(lengths.tolist())) == 1:
             return sampled_sequences(columns, self.form_, cells, len(lengths), int(lengths[0]), random)
-        kind: Literal["words", "lists"] = "words" if self.form_.kind == "words" else "lists"
         (whole,) = sampled_sequences(
             columns, SequenceForm(kind, len(columns.names) == 1), cells, 1, len(cells), random
         )
@@ -322,7 +322,8 @@ class InputMixin(HiddenSequenceMixin):
             raise DataError("the model was fitted without inputs; its tables_ are the same at all steps")
         columns = model.input_columns
         if not isinstance(inputs, Mapping):
-            cells = [inputs] if isinstance(inputs, str) or not np.ndim(inputs) else list(inputs)
+            is_row = isinstance(inputs, list | tuple) or (isinstance(inputs, np.ndarray) and inputs.ndim == 1)
+            cells = list(inputs) if is_row else [inputs]
             if len(cells) != len(columns.names):
                 raise DataError(f"inputs are cells of {', '.join(columns.names)}, not {quoted(inputs)}")
             inputs = dict(zip(columns.names, cells, strict=True))
