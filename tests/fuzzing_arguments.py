@@ -57,6 +57,8 @@ class Pool:
             kind = getattr(et, name)
             made[name] = [kind(n.graph, **settings).fit(n.sample(30, seed=1)) for n in self.networks[:4]]
             made[name].append(kind(self.graphs[0], **settings))
+        mixed = self.graphs[1].with_states({"x0": 1, "x3": 1})
+        made["SpectralJunctionTree"].append(et.SpectralJunctionTree(mixed).fit(self.numbers))
         classes = et.LatentClassModel(2, init="random", n_init=1, max_iter=3, random_state=0)
         made["LatentClassModel"] = [clone(classes).fit(n.sample(30, seed=1)) for n in self.networks[:4]]
         made["LatentClassModel"].append(clone(classes).fit(np.random.default_rng(0).normal(size=(30, 3))))
@@ -101,12 +103,20 @@ class Pool:
         return [et.LabeledTensor(random.random(shape), list(labels)) for labels, shape in shapes.items()]
 
     @cached_property
+    def numbers(self) -> np.ndarray:
+        """Rows whose first and last columns are numbers, of the second graph."""
+        rows = self.networks[1].sample(60, seed=1).astype(float)
+        rows[:, [0, 3]] += np.random.default_rng(0).normal(size=(60, 2))
+        return rows
+
+    @cached_property
     def statistics(self) -> list[et.Statistics]:
-        return [et.Statistics.of(n.sample(20, seed=2), n.graph) for n in self.networks[:4]]
+        made = [et.Statistics.of(n.sample(20, seed=2), n.graph) for n in self.networks[:4]]
+        return [*made, et.Statistics.of(self.numbers, self.graphs[1].with_states({"x0": 1, "x3": 1}))]
 
     @cached_property
     def counts(self) -> list[et.Counts]:
-        return [one.counts for one in self.statistics]
+        return [one.counts for one in self.statistics[:4]]
 
     @cached_property
     def pair_counts(self) -> list[et.PairCounts]:
