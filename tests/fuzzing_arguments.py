@@ -61,7 +61,9 @@ class Pool:
         made["SpectralJunctionTree"].append(et.SpectralJunctionTree(mixed).fit(self.numbers))
         classes = et.LatentClassModel(2, init="random", n_init=1, max_iter=3, random_state=0)
         made["LatentClassModel"] = [clone(classes).fit(n.sample(30, seed=1)) for n in self.networks[:4]]
-        made["LatentClassModel"].append(clone(classes).fit(np.random.default_rng(0).normal(size=(30, 3))))
+        numbers = np.random.default_rng(0).normal(size=(30, 3))
+        made["LatentClassModel"].append(clone(classes).fit(numbers))
+        made["LatentClassModel"].append(clone(classes).set_params(covariates=["x0"]).fit(numbers))
         made["LatentClassModel"].append(classes)
         rows = self.networks[0].sample(30, seed=1)
         made["JunctionTreeClassifier"] = [
@@ -382,6 +384,7 @@ PARAMETERS: dict[str, dict[str, Kind]] = {
         "max_iter": of(1, 3),
         "init": lambda draw: draw.choice("random", "mixture", "spectral", *POOL.networks),
         "pseudo_counts": of(0, 1e-6, 0.1, 1e9),
+        "covariates": of(None, None, [], ["x0"], ["x1", "x0"], "x0", ["x9"]),
     },
     "OnlineEMJunctionTree": SHARED
     | {
@@ -529,17 +532,26 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
         for name, more in {
             "fit": {"y": of(None), "sample_weight": weights},
             "partial_fit": {"y": of(None), "sample_weight": weights},
-            "score_samples": {"per_symbol": of(True, False)},
-            "score": {"y": of(None)},
-            "predict_next_proba": {"target": of(None, "x0", "x9"), "steps": of(1, 3, 0)},
-            "predict_next": {"steps": of(1, 3, 0), "quantiles": of(None, [0.1, 0.9], [0, 2], "0.5")},
+            "score_samples": {"per_symbol": of(True, False), "inputs": inputs},
+            "score": {"y": of(None), "inputs": inputs},
+            "predict_next_proba": {"target": of(None, "x0", "x9"), "steps": of(1, 3, 0), "inputs": inputs},
+            "predict_next": {
+                "steps": of(1, 3, 0),
+                "quantiles": of(None, [0.1, 0.9], [0, 2], "0.5"),
+                "inputs": inputs,
+            },
             "filter": {"target": of(None, "x0", "x9", "state"), "quantiles": of(None, None, [0.5], [])},
             "predict_proba": {"target": of("state", "x0")},
             "decode": {},
-            "impute": {"method": of("mode", "median", "sample"), "random_state": seed},
+            "impute": {"method": of("mode", "median", "sample"), "random_state": seed, "inputs": inputs},
         }.items()
     },
-    "SpectralHMM.sample": {"n": of(0, 1, 5, 10**12), "length": of(1, 4, 10**12), "random_state": seed},
+    "SpectralHMM.sample": {
+        "n": of(0, 1, 5, 10**12),
+        "length": of(1, 4, 10**12),
+        "random_state": seed,
+        "inputs": inputs,
+    },
     "SpectralHMM.to_network": {"length": of(1, 3)},
     "SpectralHMM.fit_statistics": {
         "statistics": pooled(lambda: [one.statistics_ for one in POOL.fitted["SpectralHMM"][:2]])

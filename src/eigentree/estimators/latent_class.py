@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -173,18 +172,12 @@ class LatentClassModel(EMJunctionTree):
     def _families(self, columns: Columns, graph: LatentGraph) -> dict[tuple[str, ...], Any]:
         """Return the family of each number column, or group of them, and that of all covariates."""
         chosen = tuple(self.covariates or ())
-        items = [place for place, name in enumerate(columns.names) if name not in chosen]
+        items = [name for name in columns.names if name not in chosen]
         if not chosen:
             return super()._families(columns, graph)
         if not items:
             raise DataError("all columns are covariates; classes are learned from items, so give some of these too")
-        items_alone = replace(
-            columns,
-            names=tuple(columns.names[place] for place in items),
-            states=tuple(columns.states[place] for place in items),
-            meanings=tuple(columns.meanings[place] for place in items),
-        )
-        return super()._families(items_alone, graph) | {chosen: covariate_family(columns, chosen)}
+        return super()._families(columns.only(items), graph) | {chosen: covariate_family(columns, chosen)}
 
     def entropy(self, X: ArrayLike | Any, sample_weight: ArrayLike | None = None) -> float:
         """Return how certain the classes of rows are: entropy R², 1 for certain classes and 0 for mere guesses.
