@@ -82,6 +82,8 @@ def test_parameters_are_kept_cloned_and_set(structure: object) -> None:
         "categories": None,
         "handle_unknown": "error",
         "numeric": "error",
+        "emissions": "auto",
+        "hats": 5,
     }
     model = et.SpectralJunctionTree(**given)
     assert model.get_params(deep=False) == given
