@@ -59,7 +59,9 @@ class Pool:
             made[name].append(kind(self.graphs[0], **settings))
         classes = et.LatentClassModel(2, init="random", n_init=1, max_iter=3, random_state=0)
         made["LatentClassModel"] = [clone(classes).fit(n.sample(30, seed=1)) for n in self.networks[:4]]
-        made["LatentClassModel"].append(clone(classes).fit(np.random.default_rng(0).normal(size=(30, 3))))
+        numbers = np.random.default_rng(0).normal(size=(30, 3))
+        made["LatentClassModel"].append(clone(classes).fit(numbers))
+        made["LatentClassModel"].append(clone(classes).set_params(covariates=["x0"]).fit(numbers))
         made["LatentClassModel"].append(classes)
         rows = self.networks[0].sample(30, seed=1)
         made["JunctionTreeClassifier"] = [
@@ -73,6 +75,17 @@ class Pool:
             et.EMHMM(2, emissions="gaussian", init="random", n_init=1, max_iter=3, random_state=0).fit(
                 np.random.default_rng(0).normal(size=(30, 2)), lengths=[20, 10]
             ),
+            et.EMHMM(2, init="random", n_init=1, max_iter=3, random_state=0).fit(
+                words, inputs=["u", "v", "u", "v"]
+            ),
+            et.EMHMM(
+                2,
+                inputs_affect=("start", "transitions", "emissions"),
+                init="random",
+                n_init=1,
+                max_iter=3,
+                random_state=0,
+            ).fit(words, inputs=pandas.DataFrame({"dose": np.arange(10) / 5.0, "group": ["u", "v"] * 5})),
             et.EMHMM(2),
         ]
         made["SpectralHMM"] = [
@@ -202,6 +215,27 @@ def sequences(draw: Draw) -> Any:
         {"x0": pandas.DataFrame(wide)},
         [*words, "abz"],
         [[["a", "b"]], [["b", None]]],
+    )
+
+
+def inputs(draw: Draw) -> Any:
+    """Return inputs of sequences, or none: a row for each step or sequence, of symbols or numbers."""
+    if draw.random.random() < 0.4:
+        return None
+    # Most often one row for each sequence.
+    rows = max(draw.rows, 1) if draw.random.random() < 0.8 else int(draw.random.integers(1, 20))
+    groups = (["u", "v", "w"] * rows)[:rows]
+    return draw.choice(
+        ["uv"[k % 2] for k in range(rows)],
+        draw.random.normal(size=rows),
+        draw.random.normal(size=(rows, 2)),
+        np.ones(rows),
+        pandas.DataFrame({"dose": draw.random.normal(size=rows), "group": groups}),
+        pandas.DataFrame({"dose": np.arange(rows) / 2, "group": ["uv"[k % 2] for k in range(rows)]}),
+        "x0",
+        ["x0"],
+        [["u"], ["v", "u"]],
+        [None] * rows,
     )
 
 
@@ -350,6 +384,7 @@ PARAMETERS: dict[str, dict[str, Kind]] = {
         "max_iter": of(1, 3),
         "init": lambda draw: draw.choice("random", "mixture", "spectral", *POOL.networks),
         "pseudo_counts": of(0, 1e-6, 0.1, 1e9),
+        "covariates": of(None, None, [], ["x0"], ["x1", "x0"], "x0", ["x9"]),
     },
     "OnlineEMJunctionTree": SHARED
     | {
@@ -383,6 +418,9 @@ PARAMETERS: dict[str, dict[str, Kind]] = {
         "verbose": of(0, False),
         "sequence": of(None, "id"),
         "time": of(None, "x0"),
+        "inputs_affect": of(
+            "start", "transitions", ("start", "transitions", "emissions"), ["emissions"], (), "all"
+        ),
     },
     "SpectralHMM": LABELS
     | {
@@ -468,7 +506,7 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
     "as_tree": {},
     "EMHMM": PARAMETERS["EMHMM"],
     **{
-        f"EMHMM.{name}": {"X": sequences, "lengths": of(None, None, [1, 2]), **more}
+        f"EMHMM.{name}": {"X": sequences, "lengths": of(None, None, [1, 2]), "inputs": inputs, **more}
         for name, more in {
             "fit": {"y": of(None), "sample_weight": weights},
             "score_samples": {"per_symbol": of(True, False)},
@@ -485,7 +523,8 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
             "criteria": {"sample_weight": weights},
         }.items()
     },
-    "EMHMM.sample": {"n": of(0, 1, 5, 10**12), "length": of(1, 4, 10**12), "random_state": seed},
+    "EMHMM.sample": {"n": of(0, 1, 5, 10**12), "length": of(1, 4, 10**12), "random_state": seed, "inputs": inputs},
+    "EMHMM.at_inputs": {"inputs": of("u", "v", {"dose": 0.5, "group": "u"}, [0.5, "u"], {"dose": 1.0}, 3, [])},
     "EMHMM.to_network": {"length": of(1, 3)},
     "SpectralHMM": PARAMETERS["SpectralHMM"],
     **{
@@ -493,17 +532,26 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
         for name, more in {
             "fit": {"y": of(None), "sample_weight": weights},
             "partial_fit": {"y": of(None), "sample_weight": weights},
-            "score_samples": {"per_symbol": of(True, False)},
-            "score": {"y": of(None)},
-            "predict_next_proba": {"target": of(None, "x0", "x9"), "steps": of(1, 3, 0)},
-            "predict_next": {"steps": of(1, 3, 0), "quantiles": of(None, [0.1, 0.9], [0, 2], "0.5")},
+            "score_samples": {"per_symbol": of(True, False), "inputs": inputs},
+            "score": {"y": of(None), "inputs": inputs},
+            "predict_next_proba": {"target": of(None, "x0", "x9"), "steps": of(1, 3, 0), "inputs": inputs},
+            "predict_next": {
+                "steps": of(1, 3, 0),
+                "quantiles": of(None, [0.1, 0.9], [0, 2], "0.5"),
+                "inputs": inputs,
+            },
             "filter": {"target": of(None, "x0", "x9", "state"), "quantiles": of(None, None, [0.5], [])},
             "predict_proba": {"target": of("state", "x0")},
             "decode": {},
-            "impute": {"method": of("mode", "median", "sample"), "random_state": seed},
+            "impute": {"method": of("mode", "median", "sample"), "random_state": seed, "inputs": inputs},
         }.items()
     },
-    "SpectralHMM.sample": {"n": of(0, 1, 5, 10**12), "length": of(1, 4, 10**12), "random_state": seed},
+    "SpectralHMM.sample": {
+        "n": of(0, 1, 5, 10**12),
+        "length": of(1, 4, 10**12),
+        "random_state": seed,
+        "inputs": inputs,
+    },
     "SpectralHMM.to_network": {"length": of(1, 3)},
     "SpectralHMM.fit_statistics": {
         "statistics": pooled(lambda: [one.statistics_ for one in POOL.fitted["SpectralHMM"][:2]])

@@ -134,7 +134,8 @@ def _log_probabilities(question: Question, answer: Any) -> None:
 def _fills_what_is_missing_only(question: Question, answer: Any) -> None:
     assert len(answer.shape) == 2
     answer = np.asarray(answer, np.float64)
-    assert (answer >= 0).all()
+    if not getattr(getattr(question.owner, "columns_", None), "numbers", ()):
+        assert (answer >= 0).all()
     if question.table is not None:
         known = question.table >= 0
         assert (answer[known] == question.table[known]).all()
@@ -174,6 +175,8 @@ def _sequences_have_log_probabilities(question: Question, answer: Any) -> None:
 
 @LAWS.of("EMHMM.sample", "SpectralHMM.sample")
 def _as_many_as_asked_for(question: Question, answer: Any) -> None:
+    if question.arguments.get("inputs") is not None:
+        return  # they may say how many there are, and how long
     assert len(answer) == question.arguments["n"]
     assert all(len(each) == question.arguments["length"] for each in answer)
 

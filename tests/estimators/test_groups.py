@@ -127,7 +127,7 @@ def test_classes_that_are_all_known_are_counted() -> None:
     shares = np.bincount(CLASSES) / ROWS
     assert_allclose(model.class_weights_, shares, atol=1e-6)
     for name in "abcd":
-        counted = [np.mean(ITEMS[name][CLASSES == label] == "yes") for label in (0, 1)]
+        counted = [np.mean(ITEMS[name][label == CLASSES] == "yes") for label in (0, 1)]
         assert_allclose(np.asarray(model.tables_[name])[:, 1], counted, atol=1e-6)
     assert model.tables_["a"].states[0] == ("ill", "well")
     assert model.n_parameters_ == 1 + 2 * 4
@@ -177,7 +177,7 @@ def test_classes_may_be_known_in_several_groups(tmp_path: Path) -> None:
         (
             {"group": "country", "measurement_invariance": "a"},
             ParameterError,
-            r"write measurement_invariance=\['a'\]",
+            "write measurement_invariance=",
         ),
         ({"measurement_invariance": False}, ParameterError, "give group="),
         ({"group": "country", "known_class": "country"}, ParameterError, "is the group and the known class"),

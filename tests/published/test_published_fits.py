@@ -36,3 +36,13 @@ def test_polca_cheating_without_covariates() -> None:
     model = et.LatentClassModel(2, random_state=0).fit(items, sample_weight=counts)
     assert model.n_parameters_ == 9
     assert counts @ model.score_samples(items) == pytest.approx(-440.0271, abs=2e-3)
+
+
+def test_polca_cheating_with_a_covariate() -> None:
+    """poLCA prints -429.6384 with 10 free parameters for two classes that depend on the grade point average."""
+    pandas = pytest.importorskip("pandas")
+    table = pandas.read_csv(HERE / "cheating.csv").dropna()
+    rows, counts = table.drop(columns="count"), table["count"].to_numpy()
+    model = et.LatentClassModel(2, covariates=["GPA"], random_state=0).fit(rows, sample_weight=counts)
+    assert model.n_parameters_ == 10
+    assert counts @ model.score_samples(rows) == pytest.approx(-429.6384, abs=2e-4)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -240,18 +239,12 @@ class LatentClassModel(EMJunctionTree):
                     f"{self.n_classes} classes; give n_classes={len(labels)}, or all labels as categories, one for "
                     f"each class"
                 )
-        items = [place for place, name in enumerate(columns.names) if name not in chosen]
+        items = [name for name in columns.names if name not in chosen]
         if not chosen:
             return super()._families(columns, graph)
         if not items:
             raise DataError("all columns are covariates; classes are learned from items, so give some of these too")
-        items_alone = replace(
-            columns,
-            names=tuple(columns.names[place] for place in items),
-            states=tuple(columns.states[place] for place in items),
-            meanings=tuple(columns.meanings[place] for place in items),
-        )
-        return super()._families(items_alone, graph) | {chosen: covariate_family(columns, chosen)}
+        return super()._families(columns.only(items), graph) | {chosen: covariate_family(columns, chosen)}
 
     @property
     def _constraints(self) -> Constraints:

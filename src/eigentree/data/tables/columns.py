@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from itertools import pairwise
+from itertools import compress, pairwise
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +32,7 @@ from eigentree.errors import DataError, FileError, quoted, what_there_is
 from eigentree.io.codec import FLAG, NUMBER, TEXT, TEXTS, VALUE, WHOLE, Field, Record, optional, tuple_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from numpy.typing import ArrayLike
 
@@ -209,6 +209,16 @@ class Columns:
     def reading(self, unknown: UnknownRule) -> Columns:
         """Return the columns with another rule for labels that they do not have."""
         return self if self.unknown == unknown else replace(self, unknown=unknown)
+
+    def only(self, names: Collection[str]) -> Columns:
+        """Return some of the columns, in the order in which they stand."""
+        own = [name in names for name in self.names]
+        return replace(
+            self,
+            names=tuple(compress(self.names, own)),
+            states=tuple(compress(self.states, own)),
+            meanings=tuple(compress(self.meanings, own)),
+        )
 
     def are_of(self, graph: LatentGraph) -> bool:
         """Return whether these are the observed variables of a graph, with as many states."""

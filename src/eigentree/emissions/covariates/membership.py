@@ -173,12 +173,6 @@ class Membership(Emission):
         need_known(cells)
         return cells
 
-    def summary(self, column: int) -> tuple[str, Sequence[Any], Floats]:
-        """Return the coefficients of one column in each state."""
-        counts = term_counts(self.levels)
-        first = 1 + sum(counts[:column])
-        return "term", range(counts[column]), self.coefficients[:, first : first + counts[column]]
-
     def is_proper(self) -> bool:
         """Return whether the parameters are those of a regression."""
         terms = 1 + sum(term_counts(self.levels))
