@@ -80,7 +80,7 @@ class LatentClassModel(EMJunctionTree):
         groups by how much they resemble each other.
     known_class : str, optional
         A column with the class of some rows, missing in others: one label for each class, which classes are called
-        by. `predict` gives these labels from the other columns alone, so new rows need not have the column.
+        by. `predict` gives these labels from the other columns, so new rows need not have the column.
 
     Attributes
     ----------
