@@ -29,6 +29,7 @@ from eigentree.data.tables.state_rules import (
 )
 from eigentree.data.tables.table import ARRAY, Table, each_column, extra_columns, shown_columns, table_of
 from eigentree.errors import DataError, FileError, quoted, what_there_is
+from eigentree.graphs.graph import check_graph
 from eigentree.io.codec import FLAG, NUMBER, TEXT, TEXTS, VALUE, WHOLE, Field, Record, optional, tuple_of
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
     from eigentree.graphs.graph import LatentGraph
     from eigentree.io.codec import At
 
-__all__ = ["Columns", "checked_columns", "columns_content", "columns_of"]
+__all__ = ["Columns", "checked_columns", "columns_content", "columns_of", "require_columns"]
 
 
 @dataclass(frozen=True)
@@ -420,6 +421,18 @@ def _write_meaning(_: Any, __: str, value: Meaning) -> Any:
 
 
 MEANING = Field(_write_meaning, _meaning)
+
+
+def require_columns(columns: Any, graph: LatentGraph) -> None:
+    """Raise `DataError` unless these are columns, and those of a graph."""
+    if not isinstance(columns, Columns):
+        raise DataError(f"columns are those of a model, its columns_, not {quoted(columns)}")
+    check_graph(graph)
+    if columns.names != graph.observed:
+        raise DataError(
+            f"{shown_columns(columns.names)} are not the columns of the graph, {shown_columns(graph.observed)}"
+        )
+
 
 COLUMNS = Record(
     "a description of columns",
