@@ -15,7 +15,6 @@ from eigentree.inference.sequences.input_chain import Dependence, DependentTable
 from eigentree.io.documents import Section, whole
 
 if TYPE_CHECKING:
-
     from eigentree.arrays import Floats
     from eigentree.data.tables.columns import Columns
     from eigentree.emissions.base import Emission
