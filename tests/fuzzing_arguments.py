@@ -93,6 +93,7 @@ class Pool:
         made["SpectralHMM"] = [
             et.SpectralHMM(2).fit(words * 3),
             et.SpectralHMM(2, shrinkage=0.4).fit([[[0, 1], [1, 2], [0, 0], [1, 1]], [[1, 0], [0, 2]]] * 4),
+            et.SpectralHMM(2).fit(words * 3, inputs=["u", "v", "u", "v"] * 3),
             et.SpectralHMM(2),
         ]
         made["JunctionTreeImputer"] = [et.JunctionTreeImputer(made[name][0]).fit(rows) for name in ESTIMATORS]
@@ -542,8 +543,8 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
     **{
         f"SpectralHMM.{name}": {"X": sequences, "lengths": of(None, None, [1, 2]), **more}
         for name, more in {
-            "fit": {"y": of(None), "sample_weight": weights},
-            "partial_fit": {"y": of(None), "sample_weight": weights},
+            "fit": {"y": of(None), "sample_weight": weights, "inputs": inputs},
+            "partial_fit": {"y": of(None), "sample_weight": weights, "inputs": inputs},
             "score_samples": {"per_symbol": of(True, False), "inputs": inputs},
             "score": {"y": of(None), "inputs": inputs},
             "predict_next_proba": {"target": of(None, "x0", "x9"), "steps": of(1, 3, 0), "inputs": inputs},
@@ -552,9 +553,13 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
                 "quantiles": of(None, [0.1, 0.9], [0, 2], "0.5"),
                 "inputs": inputs,
             },
-            "filter": {"target": of(None, "x0", "x9", "state"), "quantiles": of(None, None, [0.5], [])},
-            "predict_proba": {"target": of("state", "x0")},
-            "decode": {},
+            "filter": {
+                "target": of(None, "x0", "x9", "state"),
+                "quantiles": of(None, None, [0.5], []),
+                "inputs": inputs,
+            },
+            "predict_proba": {"target": of("state", "x0"), "inputs": inputs},
+            "decode": {"inputs": inputs},
             "impute": {"method": of("mode", "median", "sample"), "random_state": seed, "inputs": inputs},
         }.items()
     },
