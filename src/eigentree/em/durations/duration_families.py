@@ -14,6 +14,8 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import betainc, gammaln
 
+from eigentree.inference.threads import one_thread
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -30,6 +32,13 @@ Poisson distribution to four digits."""
 
 LOG_MEANS = (-20.0, 20.0)
 """Bounds of the log mean of further steps: below, no segment has two steps; above, none ends."""
+
+
+STEPS = 5
+"""Steps of L-BFGS in one M-step: EM needs a higher likelihood, and what is expected of segments will change."""
+
+MOST_STEPS = 200
+"""Steps of L-BFGS where there is one fit: two parameters take some ten."""
 
 
 class DurationFamily(ABC):
@@ -59,6 +68,10 @@ class DurationFamily(ABC):
         """Return parameters of durations that are geometric, or nearly so, given the chance of one more step."""
 
     @abstractmethod
+    def nearest(self, table: Floats) -> Floats:
+        """Return the parameters under which durations that are distributed as a table says are most probable."""
+
+    @abstractmethod
     def maximised(self, parameters: Floats, ended: Floats, censored: Floats) -> Floats:
         """Return parameters of higher, or highest, expected log-likelihood."""
 
@@ -85,6 +98,10 @@ class ExplicitDurations(DurationFamily):
         """Return geometric durations."""
         geometric = DURATIONS["geometric"]
         return geometric.table(geometric.started(stay, longest), longest)
+
+    def nearest(self, table: Floats) -> Floats:
+        """Return the table."""
+        return table
 
     def maximised(self, parameters: Floats, ended: Floats, censored: Floats) -> Floats:
         """Return the table of highest expected log-likelihood, as Kaplan and Meier (1958) have it."""
@@ -131,22 +148,18 @@ class NegativeBinomialDurations(DurationFamily):
     def maximised(self, parameters: Floats, ended: Floats, censored: Floats) -> Floats:
         """Return parameters of higher expected log-likelihood, by L-BFGS from the present ones."""
         made = parameters.copy()
-        for state, (counts, least) in enumerate(zip(ended, censored, strict=True)):
-            if (weight := float(counts.sum() + least.sum())) > 0:
-                made[state] = self._of_state(parameters[state], counts / weight, least / weight)
+        with one_thread():
+            for state, (counts, least) in enumerate(zip(ended, censored, strict=True)):
+                if (weight := float(counts.sum() + least.sum())) > 0:
+                    made[state] = _of_state(self, parameters[state], counts / weight, least / weight, STEPS)
         return made
 
-    def _of_state(self, start: Floats, ended: Floats, censored: Floats) -> Floats:
-        tiny = np.finfo(np.float64).tiny
-
-        def loss(parameters: Floats) -> float:
-            table = np.maximum(self.table(parameters[None], len(ended))[0], tiny)
-            at_least = np.cumsum(table[::-1])[::-1]
-            return -float(ended @ np.log(table) + censored @ np.log(at_least))
-
-        found = minimize(loss, start, method="L-BFGS-B", bounds=(LOG_SIZES, LOG_MEANS))
-        made: Floats = found.x if found.fun <= loss(start) else start
-        return made
+    def nearest(self, table: Floats) -> Floats:
+        """Return the parameters under which durations that are distributed as a table says are most probable."""
+        start = self.started(_stay(table), table.shape[1])
+        with one_thread():
+            pairs = zip(start, table, strict=True)
+            return np.array([_of_state(self, own, shares, 0.0 * shares, MOST_STEPS) for own, shares in pairs])
 
 
 class GeometricDurations(NegativeBinomialDurations):
@@ -157,6 +170,10 @@ class GeometricDurations(NegativeBinomialDurations):
     def free(self, longest: int) -> int:
         """Return 1."""
         return 1
+
+    def nearest(self, table: Floats) -> Floats:
+        """Return the parameters under which durations that are distributed as a table says are most probable."""
+        return self.maximised(self.started(_stay(table), table.shape[1]), table, np.zeros_like(table))
 
     def maximised(self, parameters: Floats, ended: Floats, censored: Floats) -> Floats:
         """Return the parameters of highest expected log-likelihood: the odds of one more step."""
@@ -179,4 +196,26 @@ DURATIONS: Mapping[DurationName, DurationFamily] = {
 def _log_odds(shares: Floats) -> Floats:
     """Return the log odds of shares, which are the log means of geometric distributions."""
     with np.errstate(divide="ignore"):
-        return np.clip(np.log(shares) - np.log1p(-shares), *LOG_MEANS)
+        odds: Floats = np.log(shares) - np.log1p(-shares)
+    return np.clip(odds, *LOG_MEANS)
+
+
+def _stay(table: Floats) -> Floats:
+    """Return the chance of one more step of geometric durations whose means are those of a table."""
+    mean: Floats = table @ np.arange(1.0, table.shape[1] + 1)
+    return np.maximum(1.0 - 1.0 / mean, 0.0)
+
+
+def _of_state(family: DurationFamily, start: Floats, ended: Floats, censored: Floats, steps: int) -> Floats:
+    """Return parameters of a state after so many steps of L-BFGS."""
+    tiny = np.finfo(np.float64).tiny
+
+    def loss(parameters: Floats) -> float:
+        table = np.maximum(family.table(parameters[None], len(ended))[0], tiny)
+        at_least = np.cumsum(table[::-1])[::-1]
+        return -float(ended @ np.log(table) + censored @ np.log(at_least))
+
+    how = {"maxiter": steps, "ftol": 1e-13}
+    found = minimize(loss, start, method="L-BFGS-B", bounds=(LOG_SIZES, LOG_MEANS), options=how)
+    made: Floats = found.x if found.fun <= loss(start) else start
+    return made

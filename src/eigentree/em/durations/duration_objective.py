@@ -18,7 +18,7 @@ from eigentree.inference.sequences.duration_steps import DurationLinks, SegmentC
 from eigentree.inference.sequences.input_chain import ShownCells, relative
 from eigentree.inference.sequences.number_steps import NumberPass, sums_of_sequences
 from eigentree.inference.sequences.sequence_passes import SequencePass, Symbols
-from eigentree.inference.threads import in_order
+from eigentree.inference.threads import in_order, one_thread
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -101,9 +101,8 @@ class DurationLayout(NumberChainLayout):
         tables, emissions = plain.split(vector) if isinstance(plain, NumberChainLayout) else (vector, [])
         moves = plain.parts(tables)[0][0][1]
         rest = self.whole(self.settled(tables), emissions)
-        own = self._family.started(np.diag(moves), self.longest)
-        if durations is not None:
-            own = self._family.maximised(own, durations, np.zeros_like(durations))
+        family = self._family
+        own = family.started(np.diag(moves), self.longest) if durations is None else family.nearest(durations)
         return self.with_durations(rest, own)
 
     def mixed(self, parameters: Floats, share: float) -> Floats:
@@ -116,7 +115,7 @@ class DurationLayout(NumberChainLayout):
         return self._family.maximised(self.durations(vector), found.ended + extra, found.censored)
 
 
-class _Part(NamedTuple):
+class _DurationPart(NamedTuple):
     """Some of the sequences: their numbers, weights, and what their steps show."""
 
     numbers: Integers
@@ -125,7 +124,7 @@ class _Part(NamedTuple):
     shown: ShownCells
 
 
-class _Expected(NamedTuple):
+class _ExpectedSegments(NamedTuple):
     """Expected counts of start and transitions, of segments, of each channel's codes, and numbers' statistics."""
 
     segments: SegmentCounts
@@ -162,7 +161,7 @@ class DurationObjective(SequenceObjective):
         )
 
     @cached_property
-    def _parts(self) -> list[_Part]:
+    def _parts(self) -> list[_DurationPart]:
         walk, layout = self.walk, self.layout
         lengths = np.diff(walk.starts)
         used = np.flatnonzero((lengths > 0) & (walk.weights > 0))
@@ -170,14 +169,14 @@ class DurationObjective(SequenceObjective):
         together = sequences_at_once(layout.states, layout.longest)
         return [self._part(order[begin : begin + together]) for begin in range(0, len(order), together)]
 
-    def _part(self, numbers: Integers) -> _Part:
+    def _part(self, numbers: Integers) -> _DurationPart:
         walk = self.walk
         starts, steps = steps_of(walk.starts, numbers)
         which = np.zeros(len(steps), np.int64)
         shown = ShownCells.of(walk.columns, walk.codes[steps], walk.values[steps], which, walk.numbers)
-        return _Part(numbers, walk.weights[numbers], SegmentSteps(starts), shown)
+        return _DurationPart(numbers, walk.weights[numbers], SegmentSteps(starts), shown)
 
-    def _expected(self, parameters: Floats) -> tuple[_Expected, Floats]:
+    def _expected(self, parameters: Floats) -> tuple[_ExpectedSegments, Floats]:
         """Return what is expected of all sequences by weight, and the log probability of each."""
         layout, walk = self.layout, self.walk
         links, numbered = layout.segments(parameters), list(layout.numbered(parameters).values())
@@ -193,13 +192,14 @@ class DurationObjective(SequenceObjective):
             used = found.states.sum(axis=0)
             return [*found[:4], used, *tables, *part.shown.statistics(found.states, numbered)]
 
-        first, *more = in_order(expect, len(self._parts), walk.threads)
-        for other in more:
-            first = [a + b for a, b in zip(first, other, strict=True)]
+        with one_thread():
+            first, *more = in_order(expect, len(self._parts), walk.threads)
+            for other in more:
+                first = [a + b for a, b in zip(first, other, strict=True)]
         channels = len(layout.channels)
         start, moves, ended, censored, used = first[:5]
         segments = SegmentCounts(start, moves, ended, censored, used, out)
-        return _Expected(segments, first[5 : 5 + channels], first[5 + channels :]), out
+        return _ExpectedSegments(segments, first[5 : 5 + channels], first[5 + channels :]), out
 
     def expected_links(self, parameters: Floats) -> list[Floats]:
         """Return how many steps are expected in each state."""
@@ -214,7 +214,7 @@ class DurationObjective(SequenceObjective):
         found, log_prob = self._expected(parameters)
         return ExpectedCounts(self._counts(found), *self.total(log_prob))
 
-    def _counts(self, found: _Expected) -> Floats:
+    def _counts(self, found: _ExpectedSegments) -> Floats:
         return self.layout.joined([found.segments.start, found.segments.moves], found.tables)
 
     def total(self, log_prob: Floats) -> tuple[float, int]:

@@ -202,10 +202,11 @@ class SegmentSteps:
             on = slice(end, end + later)
             after[begin : begin + later] = onward[on] @ links.moves.T
             now = fresh[:, :count]
-            np.multiply(ahead[:, :count, :-1], shown.T[:, :, None], out=now[:, :, 1:])
-            now[:, :, 0] = (after[begin:end] * shown).T
+            with np.errstate(over="ignore"):
+                np.multiply(ahead[:, :count, :-1], shown.T[:, :, None], out=now[:, :, 1:])
+                now[:, :, 0] = (after[begin:end] * shown).T
+                window[:count] = np.minimum(window[:count] * shown, LARGEST)
             np.minimum(now, LARGEST, out=now)
-            window[:count] = np.minimum(window[:count] * shown, LARGEST)
             to_the_end = window[:count] * least[begin:end]
             onward[begin:end] = (now @ links.durations[:, :, None])[:, :, 0].T + to_the_end
             entered = found.enter[begin:end] * of_lanes[begin:end, None]
@@ -304,7 +305,8 @@ class SegmentSteps:
         placed = self.order.placed
         back = self.backward(links, lines, found, np.ones(len(self.starts) - 1))
         onward, after, scales = placed(back.onward), placed(back.after), placed(found.scales)
-        shown = np.divide(lines, scales[:, None], out=np.zeros_like(lines), where=scales[:, None] > 0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            logs = np.where(scales[:, None] > 0, np.log(lines / scales[:, None]), -np.inf)
         possible = self.order.sums((found.scales <= 0).astype(np.float64)) == 0
         states = np.full(len(lines), -1)
         sequence = np.flatnonzero(possible & (np.diff(self.starts) > 0))
@@ -316,8 +318,8 @@ class SegmentSteps:
             steps = np.arange(min(links.durations.shape[1], int(rest.max())))
             inside = steps < rest[:, None]
             there = np.where(inside, here[:, None] + steps, here[:, None])
-            window = np.where(inside, shown[there, state[:, None]], 0.0).cumprod(axis=1)
-            window = np.minimum(window, LARGEST)
+            window = np.where(inside, logs[there, state[:, None]], -np.inf).cumsum(axis=1)
+            window = np.exp(np.minimum(window, np.log(LARGEST)))
             ways = window * links.durations[state][:, : len(steps)] * after[there, state[:, None]]
             cut = steps == rest[:, None] - 1
             ways += np.where(cut, window * links.at_least[state][:, : len(steps)], 0.0)
