@@ -57,9 +57,13 @@ class Pool:
             kind = getattr(et, name)
             made[name] = [kind(n.graph, **settings).fit(n.sample(30, seed=1)) for n in self.networks[:4]]
             made[name].append(kind(self.graphs[0], **settings))
+        mixed = self.graphs[1].with_states({"x0": 1, "x3": 1})
+        made["SpectralJunctionTree"].append(et.SpectralJunctionTree(mixed).fit(self.numbers))
         classes = et.LatentClassModel(2, init="random", n_init=1, max_iter=3, random_state=0)
         made["LatentClassModel"] = [clone(classes).fit(n.sample(30, seed=1)) for n in self.networks[:4]]
-        made["LatentClassModel"].append(clone(classes).fit(np.random.default_rng(0).normal(size=(30, 3))))
+        numbers = np.random.default_rng(0).normal(size=(30, 3))
+        made["LatentClassModel"].append(clone(classes).fit(numbers))
+        made["LatentClassModel"].append(clone(classes).set_params(covariates=["x0"]).fit(numbers))
         made["LatentClassModel"].append(classes)
         rows = self.networks[0].sample(30, seed=1)
         made["JunctionTreeClassifier"] = [
@@ -73,6 +77,17 @@ class Pool:
             et.EMHMM(2, emissions="gaussian", init="random", n_init=1, max_iter=3, random_state=0).fit(
                 np.random.default_rng(0).normal(size=(30, 2)), lengths=[20, 10]
             ),
+            et.EMHMM(2, init="random", n_init=1, max_iter=3, random_state=0).fit(
+                words, inputs=["u", "v", "u", "v"]
+            ),
+            et.EMHMM(
+                2,
+                inputs_affect=("start", "transitions", "emissions"),
+                init="random",
+                n_init=1,
+                max_iter=3,
+                random_state=0,
+            ).fit(words, inputs=pandas.DataFrame({"dose": np.arange(10) / 5.0, "group": ["u", "v"] * 5})),
             et.EMHMM(2),
         ]
         made["SpectralHMM"] = [
@@ -90,12 +105,20 @@ class Pool:
         return [et.LabeledTensor(random.random(shape), list(labels)) for labels, shape in shapes.items()]
 
     @cached_property
+    def numbers(self) -> np.ndarray:
+        """Rows whose first and last columns are numbers, of the second graph."""
+        rows = self.networks[1].sample(60, seed=1).astype(float)
+        rows[:, [0, 3]] += np.random.default_rng(0).normal(size=(60, 2))
+        return rows
+
+    @cached_property
     def statistics(self) -> list[et.Statistics]:
-        return [et.Statistics.of(n.sample(20, seed=2), n.graph) for n in self.networks[:4]]
+        made = [et.Statistics.of(n.sample(20, seed=2), n.graph) for n in self.networks[:4]]
+        return [*made, et.Statistics.of(self.numbers, self.graphs[1].with_states({"x0": 1, "x3": 1}))]
 
     @cached_property
     def counts(self) -> list[et.Counts]:
-        return [one.counts for one in self.statistics]
+        return [one.counts for one in self.statistics[:4]]
 
     @cached_property
     def pair_counts(self) -> list[et.PairCounts]:
@@ -205,6 +228,27 @@ def sequences(draw: Draw) -> Any:
     )
 
 
+def inputs(draw: Draw) -> Any:
+    """Return inputs of sequences, or none: a row for each step or sequence, of symbols or numbers."""
+    if draw.random.random() < 0.4:
+        return None
+    # Most often one row for each sequence.
+    rows = max(draw.rows, 1) if draw.random.random() < 0.8 else int(draw.random.integers(1, 20))
+    groups = (["u", "v", "w"] * rows)[:rows]
+    return draw.choice(
+        ["uv"[k % 2] for k in range(rows)],
+        draw.random.normal(size=rows),
+        draw.random.normal(size=(rows, 2)),
+        np.ones(rows),
+        pandas.DataFrame({"dose": draw.random.normal(size=rows), "group": groups}),
+        pandas.DataFrame({"dose": np.arange(rows) / 2, "group": ["uv"[k % 2] for k in range(rows)]}),
+        "x0",
+        ["x0"],
+        [["u"], ["v", "u"]],
+        [None] * rows,
+    )
+
+
 def sequence_table(draw: Draw) -> Any:
     good = {"start": [0.5, 0.5], "transitions": [[0.9, 0.1], [0.2, 0.8]], "emissions": [[0.3, 0.7], [1.0, 0.0]]}
     return draw.choice(good, good | {"start": [1, 1]}, good | {"emissions": {"x0": good["emissions"]}}, {})
@@ -296,6 +340,13 @@ EMISSIONS: dict[str, Kind] = {
     )
 }
 
+CONSTRAINTS: dict[str, Kind] = {
+    "fixed": of(
+        None, {"x0": [[0.9, np.nan], [np.nan, np.nan]]}, {"x0": {0: 0.5}}, {"h": [0.5, 0.5]}, {"x9": {0: 1.0}}, {}
+    ),
+    "equal": of(None, [("x0",)], [("x0", "x1")], [(("x0", 0), ("x0", 1))], [("x0", ("x9", {"h": 0}))], []),
+}
+
 SHARED: dict[str, Kind] = LABELS | {
     "structure": lambda draw: draw.choice(
         draw.graph, draw.graph, zoo.Mixture(2), zoo.HMM(), zoo.HiddenChowLiu(2), "auto"
@@ -315,9 +366,12 @@ PARAMETERS: dict[str, dict[str, Kind]] = {
         "max_rank": of(None, 1, 2),
         "when_short": of("warn", "raise"),
         "floor": of("auto", 0, 1, 0.5),
+        "hats": of("auto", "auto", 5, 33, 7),
+        "emissions": of("auto", "semiparametric", {"x0": "categorical"}, {"x0": "semiparametric"}, "gaussian"),
     },
     "EMJunctionTree": SHARED
     | EMISSIONS
+    | CONSTRAINTS
     | {
         "n_init": of(1, 2),
         "tol": of(None, 1e-3),
@@ -331,13 +385,18 @@ PARAMETERS: dict[str, dict[str, Kind]] = {
     },
     "LatentClassModel": {name: one for name, one in SHARED.items() if name != "structure"}
     | EMISSIONS
+    | CONSTRAINTS
     | {
+        "group": of(None, "x0", "x9"),
+        "measurement_invariance": of(True, False, ["x1"], ["x9"]),
+        "known_class": of(None, "x0", "x1"),
         "n_classes": of(1, 2, 3, 10**9),
         "n_init": of(1, 2),
         "tol": of(1e-3, 1e-8),
         "max_iter": of(1, 3),
         "init": lambda draw: draw.choice("random", "mixture", "spectral", *POOL.networks),
         "pseudo_counts": of(0, 1e-6, 0.1, 1e9),
+        "covariates": of(None, None, [], ["x0"], ["x1", "x0"], "x0", ["x9"]),
     },
     "OnlineEMJunctionTree": SHARED
     | {
@@ -371,6 +430,9 @@ PARAMETERS: dict[str, dict[str, Kind]] = {
         "verbose": of(0, False),
         "sequence": of(None, "id"),
         "time": of(None, "x0"),
+        "inputs_affect": of(
+            "start", "transitions", ("start", "transitions", "emissions"), ["emissions"], (), "all"
+        ),
     },
     "SpectralHMM": LABELS
     | {
@@ -456,7 +518,7 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
     "as_tree": {},
     "EMHMM": PARAMETERS["EMHMM"],
     **{
-        f"EMHMM.{name}": {"X": sequences, "lengths": of(None, None, [1, 2]), **more}
+        f"EMHMM.{name}": {"X": sequences, "lengths": of(None, None, [1, 2]), "inputs": inputs, **more}
         for name, more in {
             "fit": {"y": of(None), "sample_weight": weights},
             "score_samples": {"per_symbol": of(True, False)},
@@ -473,7 +535,8 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
             "criteria": {"sample_weight": weights},
         }.items()
     },
-    "EMHMM.sample": {"n": of(0, 1, 5, 10**12), "length": of(1, 4, 10**12), "random_state": seed},
+    "EMHMM.sample": {"n": of(0, 1, 5, 10**12), "length": of(1, 4, 10**12), "random_state": seed, "inputs": inputs},
+    "EMHMM.at_inputs": {"inputs": of("u", "v", {"dose": 0.5, "group": "u"}, [0.5, "u"], {"dose": 1.0}, 3, [])},
     "EMHMM.to_network": {"length": of(1, 3)},
     "SpectralHMM": PARAMETERS["SpectralHMM"],
     **{
@@ -481,17 +544,26 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
         for name, more in {
             "fit": {"y": of(None), "sample_weight": weights},
             "partial_fit": {"y": of(None), "sample_weight": weights},
-            "score_samples": {"per_symbol": of(True, False)},
-            "score": {"y": of(None)},
-            "predict_next_proba": {"target": of(None, "x0", "x9"), "steps": of(1, 3, 0)},
-            "predict_next": {"steps": of(1, 3, 0), "quantiles": of(None, [0.1, 0.9], [0, 2], "0.5")},
+            "score_samples": {"per_symbol": of(True, False), "inputs": inputs},
+            "score": {"y": of(None), "inputs": inputs},
+            "predict_next_proba": {"target": of(None, "x0", "x9"), "steps": of(1, 3, 0), "inputs": inputs},
+            "predict_next": {
+                "steps": of(1, 3, 0),
+                "quantiles": of(None, [0.1, 0.9], [0, 2], "0.5"),
+                "inputs": inputs,
+            },
             "filter": {"target": of(None, "x0", "x9", "state"), "quantiles": of(None, None, [0.5], [])},
             "predict_proba": {"target": of("state", "x0")},
             "decode": {},
-            "impute": {"method": of("mode", "median", "sample"), "random_state": seed},
+            "impute": {"method": of("mode", "median", "sample"), "random_state": seed, "inputs": inputs},
         }.items()
     },
-    "SpectralHMM.sample": {"n": of(0, 1, 5, 10**12), "length": of(1, 4, 10**12), "random_state": seed},
+    "SpectralHMM.sample": {
+        "n": of(0, 1, 5, 10**12),
+        "length": of(1, 4, 10**12),
+        "random_state": seed,
+        "inputs": inputs,
+    },
     "SpectralHMM.to_network": {"length": of(1, 3)},
     "SpectralHMM.fit_statistics": {
         "statistics": pooled(lambda: [one.statistics_ for one in POOL.fitted["SpectralHMM"][:2]])
@@ -511,7 +583,10 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
     },
     "fit_statistics": {"statistics": pooled(lambda: POOL.statistics)},
     "fit_moments": {"source": pooled(lambda: [*POOL.networks, *POOL.counts, _Moments()])},
-    "plan": {"graph": pooled(lambda: POOL.graphs)},
+    "plan": {
+        "graph": pooled(lambda: POOL.graphs),
+        "columns": lambda d: d.choice(None, None, *(each.columns for each in POOL.statistics)),
+    },
     "recover": {},
     "to_network": {
         "X": data,
@@ -548,7 +623,12 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
     "table": {"names": names},
     "empty": {},
     "update": {"X": data, "sample_weight": weights},
-    "Statistics": {"counts": pooled(lambda: POOL.counts), "sample": lambda d: d.choice(*POOL.statistics).sample},
+    "Statistics": {
+        "counts": pooled(lambda: POOL.counts),
+        "sample": lambda d: d.choice(*POOL.statistics).sample,
+        "scales": of(()),
+        "table": of(None),
+    },
     "of": {
         "X": data,
         "structure": lambda draw: draw.choice(draw.graph, zoo.Mixture()),
@@ -561,6 +641,7 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
     "Statistics.empty": {
         "plan": lambda d: et.SpectralJunctionTree(d.graph).plan(d.graph),
         "columns": lambda d: d.choice(None, None, *(each.columns for each in POOL.statistics)),
+        "scales": of((), (), (None,) * 4),
     },
     "arrays": {},
     "from_arrays": {"arrays": lambda draw: _spoiled_arrays(draw, POOL.statistics)},

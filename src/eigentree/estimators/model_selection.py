@@ -259,7 +259,7 @@ def select(
     >>> votes = et.datasets.load_votes().data
     >>> chosen = et.select(votes, sizes=(1, 2, 3), by="icl")
     >>> chosen.best().n_classes
-    2
+    3
     >>> words = ["AAAABBBB", "AAABBB", "BBBAAAA"] * 20
     >>> et.select(words, (1, 2), et.HMM(random_state=0)).best().hidden_states
     2

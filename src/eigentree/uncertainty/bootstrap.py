@@ -227,7 +227,7 @@ def bootstrap(
     >>> model = et.LatentClassModel(n_classes=2, random_state=0).fit(votes)
     >>> et.bootstrap(model, votes, lambda fit: {"share of the larger class": fit.class_weights_[0]}, random_state=0)
                      quantity  estimate  std. error  95 % interval
-    share of the larger class    0.5232      0.0244  [0.4734, 0.5694]
+    share of the larger class    0.5207      0.0301  [0.4738, 0.5900]
     """
     fitted = FittedModel.of(model, X, lengths, sample_weight)
     original = _original(fitted, statistic)

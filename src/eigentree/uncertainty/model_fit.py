@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -294,13 +294,8 @@ def bivariate_residuals(model: Any, X: ArrayLike | Any, sample_weight: ArrayLike
     """
     network, rows, weights = _compared(model, X, sample_weight)
     columns = rows.columns
-    places = [place for place in range(len(columns.names)) if place not in columns.number_places]
-    kept = replace(
-        columns,
-        names=tuple(columns.names[place] for place in places),
-        states=tuple(columns.states[place] for place in places),
-        meanings=tuple(columns.meanings[place] for place in places),
-    )
+    kept = columns.only([name for name in columns.names if name not in columns.numbers])
+    places = [columns.position(name) for name in kept.names]
     counts = PairCounts.empty(kept).count(Rows.of_codes(rows.encode()[:, places], kept), weights)
     # Without their emissions numbers are marginalised out.
     pairs = PairTables(LatentNetwork(network.graph, network.tables))

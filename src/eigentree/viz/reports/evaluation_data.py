@@ -67,7 +67,13 @@ class ModelAdapter:
     @property
     def measure(self) -> str:
         """What is known of a row or sequence: its log probability, or with numbers its log density."""
-        return "log density" if self.columns.numbers else "log probability"
+        return "log density" if self.numbers else "log probability"
+
+    @property
+    def numbers(self) -> dict[str, int]:
+        """The columns of numbers that have a distribution, as covariates have not; their places among numbers."""
+        shown = self.columns.numbers if self.steps else self.graph.observed
+        return {name: place for place, name in enumerate(self.columns.numbers) if name in shown}
 
     @property
     def hidden(self) -> dict[str, int]:
@@ -192,6 +198,11 @@ class EvaluationData:
         cells = self.codes.astype(np.float64, order="F")
         cells[:, list(self.columns.number_places)] = self.values
         return Rows.of_codes(cells, self.columns)
+
+    @property
+    def numbers(self) -> Floats:
+        """The cells of number columns that have a distribution."""
+        return self.values[:, list(self.adapter.numbers.values())]
 
     @property
     def categories(self) -> list[int]:

@@ -73,7 +73,7 @@ def number_accuracies(data: EvaluationData) -> tuple[NumberAccuracy, ...]:
     """Return how well the model predicts masked numbers, those first where it explains most."""
     most = MOST_STEPS
     if data.starts is None:
-        most = MOST_CELLS // max(1, len(data.columns.numbers)) + 1
+        most = MOST_CELLS // max(1, len(data.adapter.numbers)) + 1
     found = []
     for one in masked_numbers(data, most):
         if not len(one.value):
@@ -100,9 +100,9 @@ def masked_numbers(data: EvaluationData, most: int) -> list[MaskedNumbers]:
         # Spectral models have no states, and so no distributions of a number in each.
         return []
     if data.starts is not None:
-        return [_of_steps(data, name, most) for name in data.columns.numbers]
+        return [_of_steps(data, name, most) for name in data.adapter.numbers]
     units = sampled(data.count, most, SEED)
-    return [_of_rows(data, name, units) for name in data.columns.numbers]
+    return [_of_rows(data, name, units) for name in data.adapter.numbers]
 
 
 def _of_rows(data: EvaluationData, name: str, units: Integers) -> MaskedNumbers:
