@@ -259,6 +259,7 @@ class EMHMM(IterativeMixin, InputMixin):
         """
         self._check_arguments()
         affected = affected_tables(self.inputs_affect)
+        remembered = self._remembered(X, lengths=lengths, sample_weight=sample_weight, inputs=inputs)
         X, inputs = split_frame(X, inputs)
         sequences = Sequences.learned(X, lengths, self.sequence, self.time, ReadOptions.of(self))
         self._ignore(y, lengths, sequences)
@@ -310,6 +311,7 @@ class EMHMM(IterativeMixin, InputMixin):
                 "form_": sequences.form,
                 "n_parameters_": layout.free_count,
             }
+            | remembered
             | self._run_attributes(state, fit.whole.weight, fit.validation)
         )
 
