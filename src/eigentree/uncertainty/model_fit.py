@@ -237,7 +237,7 @@ def goodness_of_fit(model: Any, X: ArrayLike | Any, sample_weight: ArrayLike | N
     total = float(seen.weights.sum())
     log_prob, _ = network.model.log_prob(Rows.of_codes(seen.codes, rows.columns))
     cells = math.prod(rows.columns.states)
-    parameters = 0 if isinstance(model, LatentNetwork) else network.n_parameters
+    parameters = 0 if isinstance(model, LatentNetwork) else model.n_parameters_
     df = cells - 1 - parameters
     expected = np.log(total) + log_prob
     g2, x2, between = (_divergence(seen.weights, expected, power, df) for power in POWERS.values())

@@ -73,38 +73,40 @@ class Quantities(NamedTuple):
 
 def _parameters(model: Any) -> Iterator[Line]:
     """Yield each entry of each table, as ``tables_`` has them; of numbers mean and standard deviation."""
-    for key, table in _tables(model.tables_):
-        targets = len(key) if isinstance(key, tuple) else table.ndim if key == "start" else 1
-        name = ", ".join(key) if isinstance(key, tuple) else key
-        yield from _entries(name, table, targets)
-    if getattr(model, "network_", None) is None and (channels := model.columns_.number_places):
+    columns = model.columns_
+    if getattr(model, "network_", None) is not None:
+        for key, table in model.tables_.items():
+            name, targets = (", ".join(key), len(key)) if isinstance(key, tuple) else (key, 1)
+            yield from _entries(name, table, targets, MOMENTS if key in columns.numbers else {})
+        if model.network_.measurement is not model.network_:
+            # Those of the first class are zero: it is what others are compared with.
+            table = model.coefficients_
+            slopes = LabeledTable(np.asarray(table)[1:], table.names, [table.states[0][1:], table.states[1]])
+            yield from _entries("coefficients", slopes, 1, dict.fromkeys(table.states[1], "identity"))
+        return
+    for part, own in model.tables_.items():
+        for key, table in own.items() if isinstance(own, Mapping) else [("", own)]:
+            name = key if part == "emissions" and key else f"{part} {key}".strip()
+            yield from _entries(name, table, table.ndim if part == "start" else 1, {})
+    if columns.number_places:
         means, variances = model.means_, np.diagonal(model.covars_, axis1=1, axis2=2)
-        for place, channel in enumerate(channels):
+        for place, name in enumerate(columns.numbers):
             moments = np.stack([means[:, place], np.sqrt(variances[:, place])], axis=1)
-            states = [range(len(means)), list(MOMENTS)]
-            yield from _entries(
-                model.columns_.names[channel], LabeledTable(moments, ["state", "moment"], states), 1
-            )
+            table = LabeledTable(moments, ["state", "moment"], [range(len(means)), list(MOMENTS)])
+            yield from _entries(name, table, 1, MOMENTS)
 
 
-def _tables(tables: Mapping[Any, Any], prefix: str = "") -> Iterator[tuple[Any, LabeledTable]]:
-    """Yield the tables of a model by name; those of several chains or channels stand in mappings of their own."""
-    for key, table in tables.items():
-        if isinstance(table, Mapping):
-            yield from _tables(table, "" if key == "emissions" else f"{key} ")
-        else:
-            yield f"{prefix}{key}" if isinstance(key, str) else key, table
+def _entries(name: str, table: LabeledTable, targets: int, scales: Mapping[Hashable, Scale]) -> Iterator[Line]:
+    """Yield the entries of a table whose last axes, so many, are what it is the distribution of.
 
-
-def _entries(name: str, table: LabeledTable, targets: int) -> Iterator[Line]:
-    """Yield the entries of a table whose last axes, so many, are what it is the distribution of."""
+    Entries are probabilities, but for those whose label has a scale.
+    """
     given = table.ndim - targets
     for place in np.ndindex(*table.shape):
         labels = [states[each] for states, each in zip(table.states, place, strict=True)]
         named = [f"{axis}={label}" for axis, label in zip(table.names, labels, strict=True)]
         state = labels[-1] if targets == 1 else ", ".join(named[given:])
-        scale: Scale = MOMENTS[state] if table.names[-1] == "moment" else "logit"
-        yield (name, state, ", ".join(named[:given])), float(table[place]), scale
+        yield (name, state, ", ".join(named[:given])), float(table[place]), scales.get(state, "logit")
 
 
 def _named(name: str, value: Any) -> Iterator[tuple[str, float]]:
