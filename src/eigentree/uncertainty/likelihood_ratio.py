@@ -236,7 +236,9 @@ class _Nested:
 
         Rows that miss a covariate of a model do not count: its fit has left them out.
         """
-        first, second = (FittedModel.of(model, X, lengths, sample_weight) for model in (small, large))
+        with kept_notices():
+            # That the small model ignores covariates of the large one is known.
+            first, second = (FittedModel.of(model, X, lengths, sample_weight) for model in (small, large))
         items = [_items(each) for each in (first, second)]
         if items[0] != items[1]:
             raise ParameterError(
@@ -255,9 +257,10 @@ class _Nested:
 
     def observed(self) -> float:
         """Return the statistic of the models as they were fitted."""
-        data, weights = self.small.data, self.small.weights
         with kept_notices():
-            small, large = (log_likelihood(each.model, data, weights) for each in (self.small, self.large))
+            small, large = (
+                log_likelihood(each.model, each.data, each.weights) for each in (self.small, self.large)
+            )
         if large < small - LOCAL_OPTIMUM:
             notice(
                 f"the log-likelihood of the large model, {large:.4f}, is below that of the small one, {small:.4f}: "
