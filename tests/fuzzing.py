@@ -60,6 +60,7 @@ BETWEEN_ROOMS = {
         "new.PairCounts",
         "Statistics.count",
         "Statistics.count_rows",
+        "Statistics.without",
         "LatentGraph.derived",
         "LatentNetwork.reveal",
         "LatentNetwork.with_columns",

@@ -57,6 +57,8 @@ class Pool:
             kind = getattr(et, name)
             made[name] = [kind(n.graph, **settings).fit(n.sample(30, seed=1)) for n in self.networks[:4]]
             made[name].append(kind(self.graphs[0], **settings))
+        mixed = self.graphs[1].with_states({"x0": 1, "x3": 1})
+        made["SpectralJunctionTree"].append(et.SpectralJunctionTree(mixed).fit(self.numbers))
         classes = et.LatentClassModel(2, init="random", n_init=1, max_iter=3, random_state=0)
         made["LatentClassModel"] = [clone(classes).fit(n.sample(30, seed=1)) for n in self.networks[:4]]
         numbers = np.random.default_rng(0).normal(size=(30, 3))
@@ -103,12 +105,20 @@ class Pool:
         return [et.LabeledTensor(random.random(shape), list(labels)) for labels, shape in shapes.items()]
 
     @cached_property
+    def numbers(self) -> np.ndarray:
+        """Rows whose first and last columns are numbers, of the second graph."""
+        rows = self.networks[1].sample(60, seed=1).astype(float)
+        rows[:, [0, 3]] += np.random.default_rng(0).normal(size=(60, 2))
+        return rows
+
+    @cached_property
     def statistics(self) -> list[et.Statistics]:
-        return [et.Statistics.of(n.sample(20, seed=2), n.graph) for n in self.networks[:4]]
+        made = [et.Statistics.of(n.sample(20, seed=2), n.graph) for n in self.networks[:4]]
+        return [*made, et.Statistics.of(self.numbers, self.graphs[1].with_states({"x0": 1, "x3": 1}))]
 
     @cached_property
     def counts(self) -> list[et.Counts]:
-        return [one.counts for one in self.statistics]
+        return [one.counts for one in self.statistics[:4]]
 
     @cached_property
     def pair_counts(self) -> list[et.PairCounts]:
@@ -330,6 +340,13 @@ EMISSIONS: dict[str, Kind] = {
     )
 }
 
+CONSTRAINTS: dict[str, Kind] = {
+    "fixed": of(
+        None, {"x0": [[0.9, np.nan], [np.nan, np.nan]]}, {"x0": {0: 0.5}}, {"h": [0.5, 0.5]}, {"x9": {0: 1.0}}, {}
+    ),
+    "equal": of(None, [("x0",)], [("x0", "x1")], [(("x0", 0), ("x0", 1))], [("x0", ("x9", {"h": 0}))], []),
+}
+
 SHARED: dict[str, Kind] = LABELS | {
     "structure": lambda draw: draw.choice(
         draw.graph, draw.graph, zoo.Mixture(2), zoo.HMM(), zoo.HiddenChowLiu(2), "auto"
@@ -349,9 +366,12 @@ PARAMETERS: dict[str, dict[str, Kind]] = {
         "max_rank": of(None, 1, 2),
         "when_short": of("warn", "raise"),
         "floor": of("auto", 0, 1, 0.5),
+        "hats": of("auto", "auto", 5, 33, 7),
+        "emissions": of("auto", "semiparametric", {"x0": "categorical"}, {"x0": "semiparametric"}, "gaussian"),
     },
     "EMJunctionTree": SHARED
     | EMISSIONS
+    | CONSTRAINTS
     | {
         "n_init": of(1, 2),
         "tol": of(None, 1e-3),
@@ -365,7 +385,11 @@ PARAMETERS: dict[str, dict[str, Kind]] = {
     },
     "LatentClassModel": {name: one for name, one in SHARED.items() if name != "structure"}
     | EMISSIONS
+    | CONSTRAINTS
     | {
+        "group": of(None, "x0", "x9"),
+        "measurement_invariance": of(True, False, ["x1"], ["x9"]),
+        "known_class": of(None, "x0", "x1"),
         "n_classes": of(1, 2, 3, 10**9),
         "n_init": of(1, 2),
         "tol": of(1e-3, 1e-8),
@@ -520,17 +544,26 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
         for name, more in {
             "fit": {"y": of(None), "sample_weight": weights},
             "partial_fit": {"y": of(None), "sample_weight": weights},
-            "score_samples": {"per_symbol": of(True, False)},
-            "score": {"y": of(None)},
-            "predict_next_proba": {"target": of(None, "x0", "x9"), "steps": of(1, 3, 0)},
-            "predict_next": {"steps": of(1, 3, 0), "quantiles": of(None, [0.1, 0.9], [0, 2], "0.5")},
+            "score_samples": {"per_symbol": of(True, False), "inputs": inputs},
+            "score": {"y": of(None), "inputs": inputs},
+            "predict_next_proba": {"target": of(None, "x0", "x9"), "steps": of(1, 3, 0), "inputs": inputs},
+            "predict_next": {
+                "steps": of(1, 3, 0),
+                "quantiles": of(None, [0.1, 0.9], [0, 2], "0.5"),
+                "inputs": inputs,
+            },
             "filter": {"target": of(None, "x0", "x9", "state"), "quantiles": of(None, None, [0.5], [])},
             "predict_proba": {"target": of("state", "x0")},
             "decode": {},
-            "impute": {"method": of("mode", "median", "sample"), "random_state": seed},
+            "impute": {"method": of("mode", "median", "sample"), "random_state": seed, "inputs": inputs},
         }.items()
     },
-    "SpectralHMM.sample": {"n": of(0, 1, 5, 10**12), "length": of(1, 4, 10**12), "random_state": seed},
+    "SpectralHMM.sample": {
+        "n": of(0, 1, 5, 10**12),
+        "length": of(1, 4, 10**12),
+        "random_state": seed,
+        "inputs": inputs,
+    },
     "SpectralHMM.to_network": {"length": of(1, 3)},
     "SpectralHMM.fit_statistics": {
         "statistics": pooled(lambda: [one.statistics_ for one in POOL.fitted["SpectralHMM"][:2]])
@@ -550,7 +583,10 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
     },
     "fit_statistics": {"statistics": pooled(lambda: POOL.statistics)},
     "fit_moments": {"source": pooled(lambda: [*POOL.networks, *POOL.counts, _Moments()])},
-    "plan": {"graph": pooled(lambda: POOL.graphs)},
+    "plan": {
+        "graph": pooled(lambda: POOL.graphs),
+        "columns": lambda d: d.choice(None, None, *(each.columns for each in POOL.statistics)),
+    },
     "recover": {},
     "to_network": {
         "X": data,
@@ -587,7 +623,12 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
     "table": {"names": names},
     "empty": {},
     "update": {"X": data, "sample_weight": weights},
-    "Statistics": {"counts": pooled(lambda: POOL.counts), "sample": lambda d: d.choice(*POOL.statistics).sample},
+    "Statistics": {
+        "counts": pooled(lambda: POOL.counts),
+        "sample": lambda d: d.choice(*POOL.statistics).sample,
+        "scales": of(()),
+        "table": of(None),
+    },
     "of": {
         "X": data,
         "structure": lambda draw: draw.choice(draw.graph, zoo.Mixture()),
@@ -600,6 +641,7 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
     "Statistics.empty": {
         "plan": lambda d: et.SpectralJunctionTree(d.graph).plan(d.graph),
         "columns": lambda d: d.choice(None, None, *(each.columns for each in POOL.statistics)),
+        "scales": of((), (), (None,) * 4),
     },
     "arrays": {},
     "from_arrays": {"arrays": lambda draw: _spoiled_arrays(draw, POOL.statistics)},

