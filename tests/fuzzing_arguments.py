@@ -537,6 +537,7 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
         }.items()
     },
     "EMHMM.sample": {"n": of(0, 1, 5, 10**12), "length": of(1, 4, 10**12), "random_state": seed, "inputs": inputs},
+    "EMHMM.odds_ratios": {"X": sequences},
     "EMHMM.at_inputs": {"inputs": of("u", "v", {"dose": 0.5, "group": "u"}, [0.5, "u"], {"dose": 1.0}, 3, [])},
     "EMHMM.to_network": {"length": of(1, 3)},
     "SpectralHMM": PARAMETERS["SpectralHMM"],

@@ -8,8 +8,8 @@ divide by the probabilities of the inputs. Here they cancel: by the chain rule
 
     P(y_1 … y_L | x_1 … x_L) = prod_t  q(x_t, y_t | pairs before) / sum_y q(x_t, y | pairs before)
 
-with the normalised q of `SpectralSequenceModel`, which is positive, so that P is normalised for every input. Inputs that depend on each other raise the rank: of a Markov chain of m inputs up to
-m times.
+with the normalised q of `SpectralSequenceModel`, which is positive, so that P is normalised for every input. Inputs
+that depend on each other raise the rank: of a Markov chain of m inputs up to m times.
 """
 
 from __future__ import annotations
