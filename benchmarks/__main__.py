@@ -32,6 +32,7 @@ TOPICS = (
     "real",
     "classes",
     "imputing",
+    "multiple_imputation",
     "mixed_tables",
     "structures",
     "density",
