@@ -48,7 +48,7 @@ def impute(
       eigentree impute model.eigentree mushrooms.csv -o filled.csv
       eigentree impute model.eigentree mushrooms.csv --by sample -o sampled.csv.gz
       eigentree impute people.eigentree people.csv --by median -o filled.csv
-      eigentree impute model.eigentree mushrooms.csv --multiple 20 -o imputations.parquet
+      eigentree impute model.eigentree mushrooms.csv --multiple 5 -o five.csv
       cat mushrooms.csv | eigentree impute model.eigentree - | head -3
     """
     sink = RowSink(output, reading.format, json)
