@@ -112,7 +112,7 @@ class _HatCounter:
 
 
 def _spans(hats: Floats) -> tuple[Integers, Floats]:
-    """Return, for each level, the first of the hats that are not 0 there, and the values of it and those after it."""
+    """Return, for each level, the first of its hats that is not 0, and the values of that and of those after it."""
     shown, most = hats > 0, hats.shape[1]
     first = shown.argmax(axis=1)
     width = int((most - shown[:, ::-1].argmax(axis=1) - first).max())

@@ -101,12 +101,14 @@ def level_tables(hats: int, counted: int = MOST_HATS) -> Floats:
     return np.asarray(np.linalg.solve((values.T @ densities).T, densities.T).T)
 
 
-def level_distribution(moments: Floats, hats: int) -> Floats:
-    """Return the distribution over levels of a column, given the moments of the hats that are counted."""
+def level_distribution(moments: Floats, hats: int, share: float = 0.0) -> Floats:
+    """Return the distribution over levels of a column, given the moments of the hats that are counted.
+
+    A share of it is uniform, so that no level is impossible: levels that were cut by other rows may be empty.
+    """
     counted = len(moments)
-    # Positive but for noise, as it is about uniform.
     table = np.maximum(level_tables(hats, counted) @ (coarse_hats(hats, counted) @ moments), 0.0)
-    return np.asarray(table / table.sum())
+    return np.asarray((1.0 - share) * table / table.sum() + share / LEVELS)
 
 
 def _hats_at(places: Floats, hats: int) -> Floats:

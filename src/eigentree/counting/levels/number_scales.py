@@ -20,7 +20,15 @@ if TYPE_CHECKING:
 
     from eigentree.arrays import Codes, Floats
 
-__all__ = ["MOST_VALUES", "NumberSample", "column_step", "level_chunks", "level_rows", "number_scales", "with_states"]
+__all__ = [
+    "MOST_VALUES",
+    "NumberSample",
+    "column_step",
+    "level_chunks",
+    "level_rows",
+    "number_scales",
+    "with_states",
+]
 
 MOST_VALUES = 2**18
 """Most different numbers of a column from which its smooth density is learned: their cdf errs by 0.001 at most."""

@@ -145,7 +145,8 @@ class SpectralNumberModel(SpectralModel):
     ) -> tuple[Floats, int]:
         """Return codes of categories and values of numbers, missing ones filled, and how many were undefined.
 
-        "mode" and "mean" fill in the mean of numbers, "median" their median; "sample" samples all missing cells of a row.
+        "mode" and "mean" fill in the mean of numbers, "median" their median; "sample" samples all missing cells of
+        a row.
         """
         one_of("method", method, FILL_METHODS)
         rows, random = Rows.of(X, self.table), generator(seed)
