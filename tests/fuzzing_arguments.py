@@ -340,6 +340,13 @@ EMISSIONS: dict[str, Kind] = {
     )
 }
 
+CONSTRAINTS: dict[str, Kind] = {
+    "fixed": of(
+        None, {"x0": [[0.9, np.nan], [np.nan, np.nan]]}, {"x0": {0: 0.5}}, {"h": [0.5, 0.5]}, {"x9": {0: 1.0}}, {}
+    ),
+    "equal": of(None, [("x0",)], [("x0", "x1")], [(("x0", 0), ("x0", 1))], [("x0", ("x9", {"h": 0}))], []),
+}
+
 SHARED: dict[str, Kind] = LABELS | {
     "structure": lambda draw: draw.choice(
         draw.graph, draw.graph, zoo.Mixture(2), zoo.HMM(), zoo.HiddenChowLiu(2), "auto"
@@ -364,6 +371,7 @@ PARAMETERS: dict[str, dict[str, Kind]] = {
     },
     "EMJunctionTree": SHARED
     | EMISSIONS
+    | CONSTRAINTS
     | {
         "n_init": of(1, 2),
         "tol": of(None, 1e-3),
@@ -377,7 +385,11 @@ PARAMETERS: dict[str, dict[str, Kind]] = {
     },
     "LatentClassModel": {name: one for name, one in SHARED.items() if name != "structure"}
     | EMISSIONS
+    | CONSTRAINTS
     | {
+        "group": of(None, "x0", "x9"),
+        "measurement_invariance": of(True, False, ["x1"], ["x9"]),
+        "known_class": of(None, "x0", "x1"),
         "n_classes": of(1, 2, 3, 10**9),
         "n_init": of(1, 2),
         "tol": of(1e-3, 1e-8),

@@ -78,6 +78,24 @@ def test_an_iteration_never_lowers_the_objective_and_the_score_is_zero_at_the_en
         assert abs(column @ (posterior - prior)[:, 1]) < 0.02
 
 
+def test_free_coordinates_are_terms_of_equal_size_and_the_score_along_them_is_zero() -> None:
+    X = survey(200).assign(twice=lambda table: 2 * table.age)
+    model = fitted(X, ["age", "twice", "region"], classes=3, n_init=1, tol=1e-9)
+    network = model.network_
+    ((names, emission),) = network.all_emissions.items()
+    assert emission.n_coordinates == 2 * 4  # one of both numbers depends on the other
+    for step in 1e-3 * np.eye(8):
+        above, below = (
+            type(network)(network.graph, network.tables, {names: emission.moved(by)}, network.columns).log_prob(X)
+            for by in (step, -step)
+        )
+        assert abs(above.sum() - below.sum()) / 2e-3 < 0.05
+        assert np.abs(above - below).max() > 1e-5
+    alone = fitted(survey(30).drop(columns="region"), ["age"], classes=1)
+    ((_, one),) = alone.network_.all_emissions.items()
+    assert not one.moved(np.zeros(0)).coefficients.any()
+
+
 def test_a_covariate_without_effect_is_the_plain_model() -> None:
     X = survey(150)[ITEMS]
     plain = et.LatentClassModel(2, n_init=2, random_state=0).fit(X)

@@ -7,6 +7,7 @@ the grade point average (Dayton 1998; poLCA's example), as counts.
 
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +29,23 @@ def test_depmix_speed() -> None:
     assert model.score_samples(times, lengths=[439]).sum() == pytest.approx(-88.73058, abs=1e-4)
 
 
+def test_depmix_speed_with_the_pay_off_on_transitions() -> None:
+    """depmixS4 prints -44.19986 and these coefficients; its transitions depend on the step that they leave."""
+    milliseconds, pay_off = np.loadtxt(HERE / "speed.csv", delimiter=",", skiprows=1).T
+    times = np.log(milliseconds)[:, None]
+    scaled = (pay_off - pay_off.mean()) / pay_off.std(ddof=1)
+    before = np.concatenate([scaled[:1], scaled[:-1]])
+    settings = {"pseudo_counts": 0, "tol": 1e-9, "init": "clusters", "n_init": 1, "random_state": 0}
+    model = et.HMM(2, emissions={"x0": MAXIMUM_LIKELIHOOD}, inputs_affect="transitions", **settings)
+    model.fit(times, lengths=[439], inputs=before)
+    assert model.n_parameters_ == 9
+    assert model.score_samples(times, lengths=[439], inputs=before).sum() >= -44.2
+    # From the state of fast answers first; signs are of the other state, relative to it.
+    found = np.asarray(model.coefficients_["transitions"])[:, :, 1]
+    np.testing.assert_allclose(found[1], [0.9518, -1.3924], atol=2e-3)
+    np.testing.assert_allclose(found[0], [-2.4719, -3.5811], atol=5e-3)
+
+
 def test_polca_cheating_without_covariates() -> None:
     """poLCA prints -440.0271 with 9 free parameters for two classes."""
     pandas = pytest.importorskip("pandas")
@@ -46,3 +64,19 @@ def test_polca_cheating_with_a_covariate() -> None:
     model = et.LatentClassModel(2, covariates=["GPA"], random_state=0).fit(rows, sample_weight=counts)
     assert model.n_parameters_ == 10
     assert counts @ model.score_samples(rows) == pytest.approx(-429.6384, abs=2e-4)
+
+
+def test_stata_standard_errors_of_latent_classes() -> None:
+    """Stata's manual (SEM, example 50g) on role conflicts (Stouffer and Toby 1951): 216 students, 4 items."""
+    counts = [42, 23, 6, 25, 6, 24, 7, 38, 1, 4, 1, 6, 2, 9, 2, 20]
+    rows = np.array(list(product([0, 1], repeat=4)))
+    model = et.LatentClassModel(2, tol=1e-13, pseudo_counts=0, random_state=0).fit(rows, sample_weight=counts)
+    assert counts @ model.score_samples(rows) == pytest.approx(-504.46767, abs=1e-5)
+    found = model.estimates()
+    sizes = np.column_stack([found.values, found.standard_errors, found.confint()])[:3]
+    expected = [
+        [0.7207539, 0.0580926, 0.5944743, 0.8196407],
+        [0.2792461, 0.0580926, 0.1803593, 0.4055257],
+        [0.7135879, 0.0403588, 0.6285126, 0.7858194],
+    ]
+    np.testing.assert_allclose(sizes, expected, atol=2e-7)

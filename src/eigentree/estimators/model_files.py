@@ -35,8 +35,9 @@ from eigentree.graphs.graph import LatentGraph
 from eigentree.graphs.learned_templates import open_template
 from eigentree.graphs.templates import Template
 from eigentree.inference.networks.network import LatentNetwork
+from eigentree.inference.sequences.stored_chain import chain_content, read_chain
 from eigentree.inference.stored_network import KIND as NETWORK
-from eigentree.inference.stored_network import chain_content, network_content, read_chain, read_network
+from eigentree.inference.stored_network import network_content, read_network
 from eigentree.io.codec import FLAG, NUMBER, SERIES, VALUE, WHOLE, Field, Record, optional, within
 from eigentree.io.documents import Section, UnknownEntryError, plain
 from eigentree.io.stores import Writer, opened_store
@@ -83,7 +84,7 @@ TEMPLATES: Mapping[str, type[Template]] = {
     if isinstance(each := getattr(zoo, name), type) and issubclass(each, Template) and each is not Template
 }
 
-SEQUENCE_TABLES = ("init", "start", "transitions")
+ARRAYS = ("init", "start", "transitions", "fixed", "equal")
 """Parameters that may be arrays, and come back as lists."""
 
 SOURCES_OF_CHANCE = (
@@ -215,7 +216,7 @@ def _parameter_content(writer: Writer, name: str, value: Any, graph: LatentGraph
         return {"estimator": {"kind": _kind(value), "content": _content(writer, value, graph)}}
     if isinstance(value, SOURCES_OF_CHANCE):
         return {"value": None}
-    if name in SEQUENCE_TABLES:
+    if name in ARRAYS:
         value = _listed(value)
     return {"value": plain(value, f"the parameter {name}")}
 
@@ -284,6 +285,8 @@ def _read_fitted(reader: Reader, kind: str, content: Any) -> dict[str, Any]:
     held: Any = fitted.pop("plan_", None) or fitted.get("network_")
     if held is not None and not fitted["columns_"].are_of(with_numbers(held.graph, fitted["columns_"].numbers)):
         raise FileError("the columns are not those of the graph")
+    if "network_" in fitted and fitted["network_"].columns.numbers != fitted["columns_"].numbers:
+        raise FileError("the columns of numbers are not those of the network")
     if "learner_" in fitted and fitted["learner_"].graph != held.graph:
         raise FileError("what is learned from is of another graph than what was learned")
     return fitted
@@ -424,7 +427,7 @@ NETWORK_FIELDS = {
 EM = Record(
     "EMJunctionTree",
     {**NETWORK_FIELDS, "start": START, "pseudo_counts": NUMBER, **COURSE},
-    {"search": SEARCH, "finish_rows": WHOLE},
+    {"search": SEARCH, "finish_rows": WHOLE, "n_constraints": WHOLE},
     suffix="_",
 )
 

@@ -53,6 +53,8 @@ def read_scales(reader: Reader, content: Any, numbers: Sequence[int], channels: 
 
 
 def _scale(reader: Reader, channel: int, content: Any) -> HatScale:
+    from eigentree.emissions.marginal import POWERS, Marginal
+
     entry = Section(content, "the levels of a channel", (*NUMBERS, "points"), ("step",))
     values = {name: entry.number(name) for name in NUMBERS}
     multiple = entry.number("step") if entry.has("step") else 0.0
@@ -64,11 +66,10 @@ def _scale(reader: Reader, channel: int, content: Any) -> HatScale:
         and min(values["unit"], values["width"], values["tail"]) > 0
         and values["tail"] <= 1
         and 0 <= multiple < math.inf
+        and POWERS[0] <= values["power"] <= POWERS[-1]
         and float(density.min()) >= 0
         and abs(float(np.trapezoid(density, dx=step)) - 1) < UNEVEN
     )
     if not proper:
         raise FileError("the marginal density of a channel is none")
-    from eigentree.emissions.marginal import Marginal
-
     return HatScale(Marginal(density=density, **values), multiple)
