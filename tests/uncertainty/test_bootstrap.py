@@ -184,6 +184,8 @@ def test_any_statistic_and_names_of_columns() -> None:
     assert [label for (label,) in named.labels] == ["shares[0]", "shares[1]", "bic"]
     with pytest.raises(ParameterError, match="a statistic returns"):
         et.bootstrap(model, table, lambda fit: "much")
+    with pytest.raises(ParameterError, match="statistic is a function"):
+        et.bootstrap(model, table, "mean")  # type: ignore[arg-type]
     with pytest.raises(ParameterError, match="gives no number"):
         et.bootstrap(model, table, lambda fit: [])
 

@@ -397,17 +397,18 @@ def _read(
 
 def _splits(count: int, parts: float) -> list[tuple[Integers, Integers]]:
     """Return training rows and held-out rows, in their order: of each fold, or of one share."""
-    order = generator(0).permutation(count)
-    bounds = np.linspace(0, count, int(parts) + 1).astype(np.int64) if parts >= 1 else [0, round(parts * count)]
-    splits = [
-        (np.sort(np.delete(order, np.s_[start:stop])), np.sort(order[start:stop]))
-        for start, stop in pairwise(bounds)
-        if parts
-    ]
-    if any(not len(one) or not len(other) for one, other in splits):
+    if not parts:
+        return []
+    share = parts if parts < 1 else 1 / parts
+    if not 0 < round(share * count) < count or parts > count:
         what = f"{parts} parts" if parts >= 1 else f"a share of {parts:g}"
         raise DataError(f"there are {count} rows or sequences; {what} cannot be held out")
-    return splits
+    order = generator(0).permutation(count)
+    bounds = np.linspace(0, count, int(parts) + 1).astype(np.int64) if parts >= 1 else [0, round(parts * count)]
+    return [
+        (np.sort(np.delete(order, np.s_[start:stop])), np.sort(order[start:stop]))
+        for start, stop in pairwise(bounds)
+    ]
 
 
 def _parts(held_out: Any) -> float:
