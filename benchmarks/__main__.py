@@ -45,6 +45,7 @@ TOPICS = (
     "durations",
     "continuous_sequences",
     "automata",
+    "transducers",
     "coverage",
 )
 DRAWING = ("accuracy", "consistency")
