@@ -200,6 +200,8 @@ class JunctionTreeClassifier(Parameters):
         if self.class_as == "column":
             return self._fit_column(pattern, X, y, sample_weight)
         structure, data = _structure_and_data(pattern, X, sample_weight)
+        if training:
+            training.require_graph(structure)
         weights = checked_weights(sample_weight, data.count)
         warn_of_few(weights)
         targets = Targets.of(y, data.count)

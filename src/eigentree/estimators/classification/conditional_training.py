@@ -16,6 +16,7 @@ from eigentree.errors import ParameterError, quoted
 from eigentree.estimators.em_junction_tree import EMJunctionTree
 from eigentree.estimators.mixins.constructor_parameters import with_attributes
 from eigentree.estimators.mixins.iterative_mixin import warn_not_converged
+from eigentree.graphs.graph import LatentGraph
 from eigentree.validation import as_float, generator
 
 if TYPE_CHECKING:
@@ -37,22 +38,24 @@ WORDS = {"generative": 0.0, "conditional": 1.0}
 
 
 class Training(NamedTuple):
-    """How models are trained: the weight of the conditional likelihood, the penalty, and a seed of held-out rows."""
+    """How models are trained: weight of the conditional likelihood, penalty, and seed of held-out rows."""
 
     weight: float
     alpha: float | Literal["auto"]
     random_state: Seed
 
-    def of_models(
-        self, models: Sequence[Any], rows: Rows, classes: Integers, weights: Floats | None, prior: Floats
-    ) -> dict[str, Any]:
-        """Return the fitted attributes after conditional training of one model for each class."""
-        graph = models[0].graph_
-        if any(model.graph_ != graph for model in models) or not graph.directed:
+    def require_graph(self, structure: Any) -> None:
+        """Raise an error unless the models of all classes have one directed graph."""
+        if not (isinstance(structure, LatentGraph) and structure.directed):
             raise ParameterError(
                 "conditional training of one model per class needs one directed graph for all classes; give a "
                 "graph or a template such as zoo.Mixture() as the estimator's structure, or class_as='column'"
             )
+
+    def of_models(
+        self, models: Sequence[Any], rows: Rows, classes: Integers, weights: Floats | None, prior: Floats
+    ) -> dict[str, Any]:
+        """Return the fitted attributes after conditional training of one model for each class."""
         whole = ClassNetwork.of([model.network_ for model in models])
         found = self._fitted(models, whole.layout, whole.vector(prior), whole.target, rows, weights, classes)
         networks, shares = whole.parted(found.parameters)
