@@ -31,6 +31,7 @@ TOPICS = (
     "consistency",
     "real",
     "classes",
+    "blrt",
     "imputing",
     "multiple_imputation",
     "mixed_tables",
