@@ -20,7 +20,7 @@ from eigentree.uncertainty.quantities import Quantities
 from eigentree.validation import an_array, check_cells, one_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import ArrayLike
 
@@ -205,15 +205,17 @@ class Information:
         """Return which quantities have no standard error, and why."""
         why = "do not identify it" if is_maximum else "have no maximum there in its direction"
         notes = []
-        if not moves.all():
+        # The coefficients of a reference are zero by definition.
+        still = [place for place in np.flatnonzero(~moves).tolist() if found.scales[place] != "identity"]
+        if still:
             notes.append(
                 f"Without a standard error, since fixed or on the boundary (hardly any {self.model.unit} is "
-                f"expected to show it): {_named(found, np.flatnonzero(~moves))}."
+                f"expected to show it): {_named(found, still)}."
             )
         if unknown.any():
             notes.append(
                 f"Without a standard error, since these {self.model.unit}s {why}: "
-                f"{_named(found, np.flatnonzero(unknown))}."
+                f"{_named(found, np.flatnonzero(unknown).tolist())}."
             )
         return notes
 
@@ -232,12 +234,12 @@ class Information:
         ]
 
 
-def _named(found: Quantities, places: Integers) -> str:
+def _named(found: Quantities, places: Sequence[int]) -> str:
     """Return the names of some quantities."""
     names = []
-    for place in places[:MOST_NAMED].tolist():
-        *what, last = found.labels[place]
-        names.append(f"{'='.join(map(str, what))} | {last}" if last != "" else "=".join(map(str, what)))
+    for place in places[:MOST_NAMED]:
+        *what, last = map(str, found.labels[place])
+        names.append(" | ".join(filter(None, ["=".join(what), last])))
     more = len(places) - MOST_NAMED
     return "; ".join(names) + (f" and {more} more" if more > 0 else "")
 

@@ -24,6 +24,9 @@ PARAMETER_HEADER = ("table", "state", "given")
 MOMENTS: dict[Hashable, Scale] = {"mean": "identity", "std": "log"}
 """What the tables of numbers have in place of states, and where estimates of it are about normal."""
 
+COEFFICIENT_AXES = {"term", "covariate"}
+"""Axes of tables of coefficients."""
+
 Line = tuple[tuple["Hashable", ...], float, "Scale"]
 
 
@@ -80,8 +83,13 @@ def _parameters(model: Any) -> Iterator[Line]:
 
 
 def parameter_tables(model: Any) -> dict[Any, Any]:
-    """Return the tables of a fitted estimator, with mean and standard deviation of each number in each state."""
+    """Return the tables of a fitted estimator, with mean and standard deviation of each number in each state.
+
+    Coefficients of covariates, or of inputs, stand beside them.
+    """
     found = dict(model.tables_)
+    if (coefficients := getattr(model, "coefficients_", None)) is not None:
+        found["coefficients"] = coefficients
     if getattr(model, "network_", None) is None and (channels := model.columns_.number_places):
         means, variances = model.means_, np.diagonal(model.covars_, axis1=1, axis2=2)
         for place, channel in enumerate(channels):
@@ -108,6 +116,8 @@ def _entries(name: str, table: LabeledTable, targets: int) -> Iterator[Line]:
         named = [f"{axis}={label}" for axis, label in zip(table.names, labels, strict=True)]
         state = labels[-1] if targets == 1 else ", ".join(named[given:])
         scale: Scale = MOMENTS[state] if table.names[-1] == "moment" else "logit"
+        if COEFFICIENT_AXES & set(table.names):
+            scale = "identity"
         yield (name, state, ", ".join(named[:given])), float(table[place]), scale
 
 
