@@ -141,6 +141,11 @@ class Estimates(ResultTable):
         ]
         if not own:
             raise UnknownNameError(f"there are no estimates with {quoted(wanted)}")
+        return self.chosen(own)
+
+    def chosen(self, places: Sequence[int]) -> Estimates:
+        """Return some of the estimates, by their places."""
+        own = list(places)
         return Estimates(
             [self.labels[place] for place in own],
             self.values[own],

@@ -37,8 +37,8 @@ hidden: differences do not distinguish that from none, and EM would take as many
 MIXED = 1e-3
 """A quantity depends on a direction if so much of its slope, in proportion, is along it."""
 
-NEAR = 0.1
-"""Estimates so many standard errors away from the optimum have intervals of 95 % that cover 94.9 %."""
+NEAR = 0.2
+"""Estimates so many standard errors away from the optimum have intervals of 95 % that cover 94.5 %."""
 
 MOST_NAMED = 5
 """Most quantities that a note names."""
