@@ -31,6 +31,7 @@ TOPICS = (
     "consistency",
     "real",
     "classes",
+    "blrt",
     "imputing",
     "mixed_tables",
     "structures",
