@@ -78,6 +78,7 @@ FUNCTIONS = (
     "learn_structure()",
     "plot.decoded()",
     "plot.graph()",
+    "plot.intervals()",
     "plot.learning_curve()",
     "plot.multistart()",
     "plot.profiles()",

@@ -107,7 +107,7 @@ class Estimates(ResultTable):
         for scale in set(self._scales):
             own = np.flatnonzero([each == scale for each in self._scales])
             forward, slope, back = TRANSFORMS[scale]
-            with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            with np.errstate(all="ignore"):
                 middle = forward(self.values[own])
                 half = width[own] * self.standard_errors[own] * slope(self.values[own])
                 made[own] = back(np.stack([middle - half, middle + half], axis=1))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
-from eigentree.errors import DataError, ParameterError
+from eigentree.errors import DataError, ParameterError, quoted
 from eigentree.uncertainty.estimates import Estimates
 from eigentree.uncertainty.free_tables import STEP
 from eigentree.uncertainty.quantities import Quantities
@@ -188,6 +188,8 @@ class Information:
         grouped = None if clusters is None else _clusters(clusters, model)
         if grouped is not None and kind not in (None, "robust"):
             raise ParameterError(f"clusters are for kind='robust', not {kind!r}; leave kind out")
+        if statistic is not None and not callable(statistic):
+            raise ParameterError(f"statistic is a function of an estimator, not {quoted(statistic)}")
         chosen: Kind = kind or ("observed" if grouped is None else "robust")
         found = Quantities.of(model.estimator(np.zeros(model.count)), statistic)
         check_cells("the covariance of all estimates", len(found.values) ** 2, "give a statistic of some of them")
