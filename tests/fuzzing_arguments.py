@@ -473,6 +473,17 @@ def _not_endless(value: Any) -> Any:
     return 3 if isinstance(value, int | float) and 1000 < value < 2**53 else value
 
 
+ERRORS: dict[str, Kind] = {
+    "lengths": of(None, None, None, [1, 2]),
+    "sample_weight": weights,
+    "inputs": of(None),
+    "kind": of(None, "observed", "empirical", "robust", "sandwich"),
+    "clusters": of(None, None, None, [0, 1], "ab", [[1]]),
+    "strata": of(None, None, None, [0, 1], "ab", [[1]]),
+    "statistic": of(None, None, lambda model: model.n_parameters_, lambda model: "a", 3),
+}
+"""Arguments of `estimates`."""
+
 ARGUMENTS: dict[str, dict[str, Kind]] = {
     "score_samples": {"X": data},
     "score": {"X": data, "y": of(None)},
@@ -503,6 +514,9 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
     "bic": {"X": data, "sample_weight": weights},
     "aic": {"X": data, "sample_weight": weights},
     "criteria": {"X": data, "sample_weight": weights},
+    "estimates": {"X": lambda draw: draw.choice(None, None, data(draw))} | ERRORS,
+    "vcov": {"X": lambda draw: draw.choice(None, None, data(draw))},
+    "confint": {"X": lambda draw: draw.choice(None, None, data(draw)), "level": of(0.95, 0.5, 1, "a")},
     "get_params": {"deep": of(True, False)},
     "set_params": {},
     "fit": {"X": data, "y": of(None), "sample_weight": weights},
@@ -535,6 +549,9 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
             "criteria": {"sample_weight": weights},
         }.items()
     },
+    "EMHMM.estimates": {"X": lambda draw: draw.choice(None, None, sequences(draw))} | ERRORS | {"inputs": inputs},
+    "EMHMM.vcov": {"X": lambda draw: draw.choice(None, None, sequences(draw))},
+    "EMHMM.confint": {"X": lambda draw: draw.choice(None, None, sequences(draw)), "level": of(0.9, 0)},
     "EMHMM.sample": {"n": of(0, 1, 5, 10**12), "length": of(1, 4, 10**12), "random_state": seed, "inputs": inputs},
     "EMHMM.at_inputs": {"inputs": of("u", "v", {"dose": 0.5, "group": "u"}, [0.5, "u"], {"dose": 1.0}, 3, [])},
     "EMHMM.to_network": {"length": of(1, 3)},
@@ -748,6 +765,12 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
             "transitions": {"chain": of(None, "chain 1")},
             "tree": {},
         }.items()
+    },
+    "plot.intervals()": {
+        "found": pooled(lambda: _all_fitted()),
+        "level": of(0.95, 0.5, 0, "a"),
+        "most": of(1, 40, 0),
+        "ax": of(None),
     },
     "profiles()": {
         "model": pooled(lambda: [*POOL.networks, *POOL.graphs, *_all_fitted()]),

@@ -288,6 +288,24 @@ def test_inspect_shows_what_a_file_holds(here: Path) -> None:
         assert word in answer(f"eigentree inspect {name}.eigentree")
 
 
+def test_estimates_are_those_of_the_library(here: Path) -> None:
+    model, rows = et.load("model.eigentree"), frame("mushrooms.csv").replace("?", None)
+    model_file = "eigentree estimates model.eigentree mushrooms.csv --missing ?"
+    found = json.loads(answer(f"{model_file} --json"))
+    expected = model.estimates(rows[list(model.columns_.names)])
+    errors = [np.nan if line["std_error"] is None else line["std_error"] for line in found["estimates"]]
+    np.testing.assert_allclose(errors, expected.standard_errors)
+    assert found["notes"] == list(expected.notes)
+    assert answer(f"{model_file} --table odor --as latex").count("\\\\") == 1 + model.tables_["odor"].size
+    assert "0." in answer(f"{model_file} --table odor --kind robust")
+    robust = json.loads(answer(f"{model_file} --table odor --clusters habitat --json"))["estimates"]
+    by_place = model.estimates(rows[list(model.columns_.names)], clusters=rows["habitat"].astype(str))
+    low = by_place.part(table="odor").confint()[:, 0]
+    np.testing.assert_allclose([line["lower"] if line["lower"] is not None else np.nan for line in robust], low)
+    code, _, errors_shown = call(f"{model_file} --table odour")
+    assert (code, "did you mean 'odor'" in errors_shown) == (1, True)
+
+
 def test_a_report_is_that_of_the_library(here: Path) -> None:
     errors = json.loads(
         answer("eigentree report model.eigentree --data mushrooms.csv --missing ? -o m.html --json")
@@ -582,7 +600,7 @@ def test_every_help_text_fits_a_terminal(command: list[str]) -> None:
 
 
 ORDER = ["dataset", "fit", "select", "classify", "inspect", "score", "predict", "impute", "decode", "sample"]
-ORDER += ["report", "compare", "count", "merge", "completion"]
+ORDER += ["estimates", "report", "compare", "count", "merge", "completion"]
 
 
 def run_in_turn(lines: list[str]) -> None:
