@@ -204,8 +204,8 @@ HeldOut: TypeAlias = Annotated[float, option(fraction, "SHARE", "The share of th
 Numeric: TypeAlias = Annotated[
     Literal["emissions", "quantiles", "error"] | None,
     Parameter(
-        help="A column of numbers has a density in each hidden state (emissions, of --method em), is cut into bins "
-        "at its quantiles, or is an error (emissions where a method has them, else error)."
+        help="A column of numbers has a density in each hidden state (emissions, the usual), is cut into bins at "
+        "its quantiles, or is an error."
     ),
 ]
 Emissions: TypeAlias = Annotated[
