@@ -125,7 +125,7 @@ class _Inverse(NamedTuple):
         return np.asarray(along > MIXED * lengths)
 
 
-class Design(NamedTuple):
+class SurveyDesign(NamedTuple):
     """The design of a survey: the number of the cluster and of the stratum of each row, where there are some."""
 
     clusters: Integers | None
@@ -178,7 +178,7 @@ class Information:
         """The outer products of the scores of rows, each as often as it counts."""
         return (self.scores * self.model.totals[:, None]).T @ self.scores
 
-    def _between(self, design: Design) -> Floats:
+    def _between(self, design: SurveyDesign) -> Floats:
         """Return the outer products of the weighted scores of clusters, or of rows, times n / (n - 1) for n.
 
         With strata it is the sum of these over strata, scores being those around the mean of their stratum: the
@@ -203,7 +203,7 @@ class Information:
             sums = sums - (coo_array((1.0 / counts[stratum], (stratum, np.arange(len(stratum))))) @ sums)[stratum]
         return np.asarray((sums * (counts / (counts - 1.0))[stratum, None]).T @ sums)
 
-    def covariance(self, kind: Kind, design: Design) -> tuple[Floats, _Inverse]:
+    def covariance(self, kind: Kind, design: SurveyDesign) -> tuple[Floats, _Inverse]:
         """Return the covariance of the coordinates, and the inverse of the information that it comes from."""
         complete = self.model.complete_information
         inverse = _Inverse.of(self.empirical if kind == "empirical" else self.observed, complete)
@@ -221,7 +221,7 @@ class Information:
         """Return estimates of all parameters, or of what a statistic gives, by the delta method."""
         model = self.model
         one_of("kind", kind, (*get_args(Kind), None))
-        design = Design(_groups("clusters", clusters, model), _groups("strata", strata, model))
+        design = SurveyDesign(_groups("clusters", clusters, model), _groups("strata", strata, model))
         has_design = clusters is not None or strata is not None
         if has_design and kind not in (None, "robust"):
             raise ParameterError(f"clusters and strata are for kind='robust', not {kind!r}; leave kind out")
