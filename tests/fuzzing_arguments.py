@@ -88,6 +88,7 @@ class Pool:
                 max_iter=3,
                 random_state=0,
             ).fit(words, inputs=pandas.DataFrame({"dose": np.arange(10) / 5.0, "group": ["u", "v"] * 5})),
+            et.EMHMM(2, durations="explicit", init="random", n_init=1, max_iter=3, random_state=0).fit(words),
             et.EMHMM(2),
         ]
         made["SpectralHMM"] = [

@@ -425,6 +425,19 @@ def test_sequences_are_those_of_the_library(here: Path, steps: pd.DataFrame) -> 
     assert set(drawn["kids"]) <= {5, 6}
 
 
+def test_durations_are_those_of_the_library(here: Path, steps: pd.DataFrame) -> None:
+    line = "eigentree fit steps.csv --missing ? --drop kind --sequence id --hidden 2 --durations explicit"
+    answer(f"{line} --max-duration 6 -o durations.eigentree")
+    found = et.load("durations.eigentree")
+    rows = steps.drop(columns="kind")
+    model = et.EMHMM(2, durations="explicit", max_duration=6, random_state=0, sequence="id").fit(rows)
+    np.testing.assert_array_equal(found.tables_["durations"], model.tables_["durations"])
+    answer("eigentree report durations.eigentree -o durations.html")
+    page = Path("durations.html").read_text()
+    assert "How many steps each state lasts." in page
+    assert f"state 1: {model.durations_[1]:.1f} steps on average" in page
+
+
 def test_sequences_are_reported_by_their_names(here: Path, steps: pd.DataFrame) -> None:
     answer("eigentree report hmm.eigentree --data steps.csv --missing ? --training steps.csv -o hmm.html")
     page = Path("hmm.html").read_text()
@@ -752,6 +765,8 @@ USAGE = [
     ),
     ("eigentree completion tcsh", "bash"),
     ("eigentree fit steps.csv --sequence id --structure mixture -o m", "sequences are learned by hmm"),
+    ("eigentree fit steps.csv --durations explicit -o m", "--durations are of sequences"),
+    ("eigentree fit steps.csv --sequence id --max-duration 3 -o m", "--max-duration is of --durations"),
     ("eigentree score model.eigentree mushrooms.csv --sequence id", "fit with --sequence too"),
     ("eigentree count mushrooms.csv --sequence id --structure hmm -o c", "not for sequences"),
     ("eigentree score hmm.eigentree steps.csv --id job", "identified by their column 'id'; leave --id out"),

@@ -351,3 +351,10 @@ class Shape(Densities):
         Literal["em", "spectral"],
         Parameter(help="em gives tables and hidden states; spectral takes one pass without random starts."),
     ] = "em"
+    durations: Annotated[
+        Literal["explicit", "negative_binomial", "geometric"] | None,
+        Parameter(help="Of sequences: how many steps hidden states last (as in a Markov chain)."),
+    ] = None
+    max_duration: Annotated[
+        int | None, option(count, "NUMBER", "Of --durations, the longest (the length of the longest sequence).")
+    ] = None

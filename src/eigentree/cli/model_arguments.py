@@ -94,6 +94,10 @@ def read_training(path: str, shape: Shape, reading: Reading, stream: bool = Fals
             f"--emissions and --kind are of --numeric emissions, not of {shape.numeric}; leave one out"
         )
     emissions_of(shape)
+    if shape.durations and (reading.sequence is None or shape.method == "spectral"):
+        raise UsageError("--durations are of sequences (--sequence) by --method em; leave them out")
+    if shape.max_duration and not shape.durations:
+        raise UsageError("--max-duration is of --durations; give these too")
     if reading.sequence is not None and shape.structure not in (None, "hmm"):
         raise UsageError(f"sequences are learned by hmm, not by {shape.structure}; leave --structure out")
     if reading.sequence is None and not shape.is_file:
@@ -107,6 +111,7 @@ def estimator_of(shape: Shape, seed: int, rows: Any = None) -> Any:
     numeric: dict[str, Any] = {} if shape.numeric is None else {"numeric": shape.numeric}
     if isinstance(rows, NamedSequences):
         sizes = {"hidden_states": shape.hidden, "order": shape.order}
+        lasting: dict[str, Any] = {"durations": shape.durations, "max_duration": shape.max_duration}
         given: dict[str, Any] = {name: size for name, size in sizes.items() if size is not None}
         if shape.method == "spectral":
             from eigentree.estimators.spectral_hmm import SpectralHMM
@@ -114,7 +119,8 @@ def estimator_of(shape: Shape, seed: int, rows: Any = None) -> Any:
             return SpectralHMM(**given, **numeric, emissions=emissions_of(shape))
         from eigentree.estimators.em_hmm import EMHMM
 
-        return EMHMM(**given, random_state=seed, verbose=1, **numeric, emissions=emissions_of(shape))
+        usual: dict[str, Any] = {"random_state": seed, "verbose": 1, "emissions": emissions_of(shape)}
+        return EMHMM(**given, **lasting, **usual, **numeric)
     structure = structure_of(shape, rows)
     labels: dict[str, Any] = {**numeric, "categories": categories_of(structure, rows, shape)}
     if shape.method == "spectral":
