@@ -154,8 +154,8 @@ def run(quick: bool = False) -> None:
         for name, (covered, bias, length) in each.items()
     ]
     show_table(
-        f"multiple_imputation: 95 % intervals; {rows} rows of three classes, {MISSING:.0%} of y and of a missing at "
-        f"random, {replicates} samples",
+        f"multiple_imputation: 95 % intervals; {rows} rows of three classes, {MISSING:.0%} of y and of a missing "
+        f"at random, {replicates} samples",
         ["method", "quantity", "coverage", "bias", "length"],
         lines,
     )
