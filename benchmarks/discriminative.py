@@ -1,7 +1,7 @@
 """Training for the class beside generative training, logistic regression, a forest and boosted trees.
 
-All tables are read in the same way, and nothing is chosen by test rows: size and penalty of ours, and the penalty of
-logistic regression, by the log loss of held-out training rows. The others have their default settings.
+All tables are read in the same way, and nothing is chosen by test rows: size and penalty of ours, and the penalty
+of logistic regression, by the log loss of held-out training rows. The others have their default settings.
 """
 
 from __future__ import annotations

@@ -57,9 +57,13 @@ class Pool:
             kind = getattr(et, name)
             made[name] = [kind(n.graph, **settings).fit(n.sample(30, seed=1)) for n in self.networks[:4]]
             made[name].append(kind(self.graphs[0], **settings))
+        mixed = self.graphs[1].with_states({"x0": 1, "x3": 1})
+        made["SpectralJunctionTree"].append(et.SpectralJunctionTree(mixed).fit(self.numbers))
         classes = et.LatentClassModel(2, init="random", n_init=1, max_iter=3, random_state=0)
         made["LatentClassModel"] = [clone(classes).fit(n.sample(30, seed=1)) for n in self.networks[:4]]
-        made["LatentClassModel"].append(clone(classes).fit(np.random.default_rng(0).normal(size=(30, 3))))
+        numbers = np.random.default_rng(0).normal(size=(30, 3))
+        made["LatentClassModel"].append(clone(classes).fit(numbers))
+        made["LatentClassModel"].append(clone(classes).set_params(covariates=["x0"]).fit(numbers))
         made["LatentClassModel"].append(classes)
         rows = self.networks[0].sample(30, seed=1)
         made["JunctionTreeClassifier"] = [
@@ -73,11 +77,24 @@ class Pool:
             et.EMHMM(2, emissions="gaussian", init="random", n_init=1, max_iter=3, random_state=0).fit(
                 np.random.default_rng(0).normal(size=(30, 2)), lengths=[20, 10]
             ),
+            et.EMHMM(2, init="random", n_init=1, max_iter=3, random_state=0).fit(
+                words, inputs=["u", "v", "u", "v"]
+            ),
+            et.EMHMM(
+                2,
+                inputs_affect=("start", "transitions", "emissions"),
+                init="random",
+                n_init=1,
+                max_iter=3,
+                random_state=0,
+            ).fit(words, inputs=pandas.DataFrame({"dose": np.arange(10) / 5.0, "group": ["u", "v"] * 5})),
+            et.EMHMM(2, durations="explicit", init="random", n_init=1, max_iter=3, random_state=0).fit(words),
             et.EMHMM(2),
         ]
         made["SpectralHMM"] = [
             et.SpectralHMM(2).fit(words * 3),
             et.SpectralHMM(2, shrinkage=0.4).fit([[[0, 1], [1, 2], [0, 0], [1, 1]], [[1, 0], [0, 2]]] * 4),
+            et.SpectralHMM(2).fit(words * 3, inputs=["u", "v", "u", "v"] * 3),
             et.SpectralHMM(2),
         ]
         made["JunctionTreeImputer"] = [et.JunctionTreeImputer(made[name][0]).fit(rows) for name in ESTIMATORS]
@@ -90,12 +107,20 @@ class Pool:
         return [et.LabeledTensor(random.random(shape), list(labels)) for labels, shape in shapes.items()]
 
     @cached_property
+    def numbers(self) -> np.ndarray:
+        """Rows whose first and last columns are numbers, of the second graph."""
+        rows = self.networks[1].sample(60, seed=1).astype(float)
+        rows[:, [0, 3]] += np.random.default_rng(0).normal(size=(60, 2))
+        return rows
+
+    @cached_property
     def statistics(self) -> list[et.Statistics]:
-        return [et.Statistics.of(n.sample(20, seed=2), n.graph) for n in self.networks[:4]]
+        made = [et.Statistics.of(n.sample(20, seed=2), n.graph) for n in self.networks[:4]]
+        return [*made, et.Statistics.of(self.numbers, self.graphs[1].with_states({"x0": 1, "x3": 1}))]
 
     @cached_property
     def counts(self) -> list[et.Counts]:
-        return [one.counts for one in self.statistics]
+        return [one.counts for one in self.statistics[:4]]
 
     @cached_property
     def pair_counts(self) -> list[et.PairCounts]:
@@ -205,6 +230,27 @@ def sequences(draw: Draw) -> Any:
     )
 
 
+def inputs(draw: Draw) -> Any:
+    """Return inputs of sequences, or none: a row for each step or sequence, of symbols or numbers."""
+    if draw.random.random() < 0.4:
+        return None
+    # Most often one row for each sequence.
+    rows = max(draw.rows, 1) if draw.random.random() < 0.8 else int(draw.random.integers(1, 20))
+    groups = (["u", "v", "w"] * rows)[:rows]
+    return draw.choice(
+        ["uv"[k % 2] for k in range(rows)],
+        draw.random.normal(size=rows),
+        draw.random.normal(size=(rows, 2)),
+        np.ones(rows),
+        pandas.DataFrame({"dose": draw.random.normal(size=rows), "group": groups}),
+        pandas.DataFrame({"dose": np.arange(rows) / 2, "group": ["uv"[k % 2] for k in range(rows)]}),
+        "x0",
+        ["x0"],
+        [["u"], ["v", "u"]],
+        [None] * rows,
+    )
+
+
 def sequence_table(draw: Draw) -> Any:
     good = {"start": [0.5, 0.5], "transitions": [[0.9, 0.1], [0.2, 0.8]], "emissions": [[0.3, 0.7], [1.0, 0.0]]}
     return draw.choice(good, good | {"start": [1, 1]}, good | {"emissions": {"x0": good["emissions"]}}, {})
@@ -284,6 +330,22 @@ def array(draw: Draw) -> Any:
     return draw.random.random(shape) * scale
 
 
+def _fitted_here(draw: Draw) -> Any:
+    """A model of the columns of the call, or any other."""
+    place = POOL.graphs.index(draw.graph)
+    own = [*(POOL.fitted[name][place] for name in ESTIMATORS), POOL.networks[place]]
+    return draw.choice(*own) if draw.random.random() < 0.8 else draw.choice(*_all_fitted())
+
+
+_TWO: dict[str, Kind] = {
+    "small": _fitted_here,
+    "large": _fitted_here,
+    "X": data,
+    "sample_weight": weights,
+    "lengths": of(None),
+}
+"""Two models of the same rows."""
+
 LABELS: dict[str, Kind] = {
     "categories": of(None, None, None, {"x0": [0, 1, 2]}, {"x0": ["a", "b"]}),
     "handle_unknown": of("error", "missing"),
@@ -294,6 +356,13 @@ EMISSIONS: dict[str, Kind] = {
     "emissions": of(
         "auto", "gaussian", "student", {"x0": "gaussian"}, {("x0", "x1"): "full"}, {"x9": "gamma"}, "normal"
     )
+}
+
+CONSTRAINTS: dict[str, Kind] = {
+    "fixed": of(
+        None, {"x0": [[0.9, np.nan], [np.nan, np.nan]]}, {"x0": {0: 0.5}}, {"h": [0.5, 0.5]}, {"x9": {0: 1.0}}, {}
+    ),
+    "equal": of(None, [("x0",)], [("x0", "x1")], [(("x0", 0), ("x0", 1))], [("x0", ("x9", {"h": 0}))], []),
 }
 
 SHARED: dict[str, Kind] = LABELS | {
@@ -315,9 +384,12 @@ PARAMETERS: dict[str, dict[str, Kind]] = {
         "max_rank": of(None, 1, 2),
         "when_short": of("warn", "raise"),
         "floor": of("auto", 0, 1, 0.5),
+        "hats": of("auto", "auto", 5, 33, 7),
+        "emissions": of("auto", "semiparametric", {"x0": "categorical"}, {"x0": "semiparametric"}, "gaussian"),
     },
     "EMJunctionTree": SHARED
     | EMISSIONS
+    | CONSTRAINTS
     | {
         "n_init": of(1, 2),
         "tol": of(None, 1e-3),
@@ -331,13 +403,18 @@ PARAMETERS: dict[str, dict[str, Kind]] = {
     },
     "LatentClassModel": {name: one for name, one in SHARED.items() if name != "structure"}
     | EMISSIONS
+    | CONSTRAINTS
     | {
+        "group": of(None, "x0", "x9"),
+        "measurement_invariance": of(True, False, ["x1"], ["x9"]),
+        "known_class": of(None, "x0", "x1"),
         "n_classes": of(1, 2, 3, 10**9),
         "n_init": of(1, 2),
         "tol": of(1e-3, 1e-8),
         "max_iter": of(1, 3),
         "init": lambda draw: draw.choice("random", "mixture", "spectral", *POOL.networks),
         "pseudo_counts": of(0, 1e-6, 0.1, 1e9),
+        "covariates": of(None, None, [], ["x0"], ["x1", "x0"], "x0", ["x9"]),
     },
     "OnlineEMJunctionTree": SHARED
     | {
@@ -371,6 +448,9 @@ PARAMETERS: dict[str, dict[str, Kind]] = {
         "verbose": of(0, False),
         "sequence": of(None, "id"),
         "time": of(None, "x0"),
+        "inputs_affect": of(
+            "start", "transitions", ("start", "transitions", "emissions"), ["emissions"], (), "all"
+        ),
     },
     "SpectralHMM": LABELS
     | {
@@ -411,6 +491,17 @@ def _not_endless(value: Any) -> Any:
     return 3 if isinstance(value, int | float) and 1000 < value < 2**53 else value
 
 
+ERRORS: dict[str, Kind] = {
+    "lengths": of(None, None, None, [1, 2]),
+    "sample_weight": weights,
+    "inputs": of(None),
+    "kind": of(None, "observed", "empirical", "robust", "sandwich"),
+    "clusters": of(None, None, None, [0, 1], "ab", [[1]]),
+    "strata": of(None, None, None, [0, 1], "ab", [[1]]),
+    "statistic": of(None, None, lambda model: model.n_parameters_, lambda model: "a", 3),
+}
+"""Arguments of `estimates`."""
+
 ARGUMENTS: dict[str, dict[str, Kind]] = {
     "score_samples": {"X": data},
     "score": {"X": data, "y": of(None)},
@@ -441,6 +532,9 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
     "bic": {"X": data, "sample_weight": weights},
     "aic": {"X": data, "sample_weight": weights},
     "criteria": {"X": data, "sample_weight": weights},
+    "estimates": {"X": lambda draw: draw.choice(None, None, data(draw))} | ERRORS,
+    "vcov": {"X": lambda draw: draw.choice(None, None, data(draw))},
+    "confint": {"X": lambda draw: draw.choice(None, None, data(draw)), "level": of(0.95, 0.5, 1, "a")},
     "get_params": {"deep": of(True, False)},
     "set_params": {},
     "fit": {"X": data, "y": of(None), "sample_weight": weights},
@@ -456,7 +550,7 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
     "as_tree": {},
     "EMHMM": PARAMETERS["EMHMM"],
     **{
-        f"EMHMM.{name}": {"X": sequences, "lengths": of(None, None, [1, 2]), **more}
+        f"EMHMM.{name}": {"X": sequences, "lengths": of(None, None, [1, 2]), "inputs": inputs, **more}
         for name, more in {
             "fit": {"y": of(None), "sample_weight": weights},
             "score_samples": {"per_symbol": of(True, False)},
@@ -473,25 +567,43 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
             "criteria": {"sample_weight": weights},
         }.items()
     },
-    "EMHMM.sample": {"n": of(0, 1, 5, 10**12), "length": of(1, 4, 10**12), "random_state": seed},
+    "EMHMM.estimates": {"X": lambda draw: draw.choice(None, None, sequences(draw))} | ERRORS | {"inputs": inputs},
+    "EMHMM.vcov": {"X": lambda draw: draw.choice(None, None, sequences(draw))},
+    "EMHMM.confint": {"X": lambda draw: draw.choice(None, None, sequences(draw)), "level": of(0.9, 0)},
+    "EMHMM.sample": {"n": of(0, 1, 5, 10**12), "length": of(1, 4, 10**12), "random_state": seed, "inputs": inputs},
+    "EMHMM.odds_ratios": {"X": sequences},
+    "EMHMM.at_inputs": {"inputs": of("u", "v", {"dose": 0.5, "group": "u"}, [0.5, "u"], {"dose": 1.0}, 3, [])},
     "EMHMM.to_network": {"length": of(1, 3)},
     "SpectralHMM": PARAMETERS["SpectralHMM"],
     **{
         f"SpectralHMM.{name}": {"X": sequences, "lengths": of(None, None, [1, 2]), **more}
         for name, more in {
-            "fit": {"y": of(None), "sample_weight": weights},
-            "partial_fit": {"y": of(None), "sample_weight": weights},
-            "score_samples": {"per_symbol": of(True, False)},
-            "score": {"y": of(None)},
-            "predict_next_proba": {"target": of(None, "x0", "x9"), "steps": of(1, 3, 0)},
-            "predict_next": {"steps": of(1, 3, 0), "quantiles": of(None, [0.1, 0.9], [0, 2], "0.5")},
-            "filter": {"target": of(None, "x0", "x9", "state"), "quantiles": of(None, None, [0.5], [])},
-            "predict_proba": {"target": of("state", "x0")},
-            "decode": {},
-            "impute": {"method": of("mode", "median", "sample"), "random_state": seed},
+            "fit": {"y": of(None), "sample_weight": weights, "inputs": inputs},
+            "partial_fit": {"y": of(None), "sample_weight": weights, "inputs": inputs},
+            "score_samples": {"per_symbol": of(True, False), "inputs": inputs},
+            "score": {"y": of(None), "inputs": inputs},
+            "predict_next_proba": {"target": of(None, "x0", "x9"), "steps": of(1, 3, 0), "inputs": inputs},
+            "predict_next": {
+                "steps": of(1, 3, 0),
+                "quantiles": of(None, [0.1, 0.9], [0, 2], "0.5"),
+                "inputs": inputs,
+            },
+            "filter": {
+                "target": of(None, "x0", "x9", "state"),
+                "quantiles": of(None, None, [0.5], []),
+                "inputs": inputs,
+            },
+            "predict_proba": {"target": of("state", "x0"), "inputs": inputs},
+            "decode": {"inputs": inputs},
+            "impute": {"method": of("mode", "median", "sample"), "random_state": seed, "inputs": inputs},
         }.items()
     },
-    "SpectralHMM.sample": {"n": of(0, 1, 5, 10**12), "length": of(1, 4, 10**12), "random_state": seed},
+    "SpectralHMM.sample": {
+        "n": of(0, 1, 5, 10**12),
+        "length": of(1, 4, 10**12),
+        "random_state": seed,
+        "inputs": inputs,
+    },
     "SpectralHMM.to_network": {"length": of(1, 3)},
     "SpectralHMM.fit_statistics": {
         "statistics": pooled(lambda: [one.statistics_ for one in POOL.fitted["SpectralHMM"][:2]])
@@ -506,12 +618,55 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
         ),
         "by": of("bic", "aic", "icl", "held_out"),
         "held_out": of(None, 0, 2, 0.3),
+        "blrt": of(False),
         "lengths": of(None),
         "sample_weight": weights,
+        "n_jobs": of(1),
+        "verbose": of(0),
     },
+    "bootstrap()": {"model": _fitted_here, "X": data, "sample_weight": weights, "lengths": of(None)}
+    | {
+        "statistic": of(None, lambda fit: fit.n_iter_, "mean"),
+        "n_replicates": of(2, 3, 0),
+        "parametric": of(False, True),
+        "clusters": lambda draw: labels(draw) if draw.random.random() < 0.3 else None,
+        "strata": lambda draw: labels(draw) if draw.random.random() < 0.3 else None,
+        "random_state": seed,
+        "n_jobs": of(1),
+        "verbose": of(0),
+    },
+    "replicate_variance()": {"model": _fitted_here, "X": data, "statistic": of(None), "lengths": of(None)}
+    | {
+        "replicate_weights": lambda draw: (
+            draw.random.random((draw.rows, draw.choice(1, 3))) * draw.choice(1.0, 0.0, -1.0)
+        ),
+        "kind": of("jackknife", "brr", "bootstrap"),
+        "scale": of(None, 0.5, [1.0, 2.0, 3.0], -1.0),
+        "rho": of(0.0, 0.5, 1.0),
+        "n_jobs": of(1),
+        "verbose": of(0),
+    },
+    "likelihood_ratio_test()": _TWO,
+    "bootstrap_likelihood_ratio_test()": _TWO
+    | {
+        "n_replicates": of(1, 2, 0),
+        "max_exceedances": of(None, 1, 0),
+        "random_state": seed,
+        "n_jobs": of(1),
+        "verbose": of(0),
+    },
+    **{
+        f"{name}()": {"model": _fitted_here, "X": data, "sample_weight": weights}
+        for name in ("goodness_of_fit", "bivariate_residuals")
+    },
+    "classification_table()": {"model": _fitted_here, "X": data, "sample_weight": weights}
+    | {"target": of(None, None, "h0", "h", "x0")},
     "fit_statistics": {"statistics": pooled(lambda: POOL.statistics)},
     "fit_moments": {"source": pooled(lambda: [*POOL.networks, *POOL.counts, _Moments()])},
-    "plan": {"graph": pooled(lambda: POOL.graphs)},
+    "plan": {
+        "graph": pooled(lambda: POOL.graphs),
+        "columns": lambda d: d.choice(None, None, *(each.columns for each in POOL.statistics)),
+    },
     "recover": {},
     "to_network": {
         "X": data,
@@ -550,7 +705,12 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
     "table": {"names": names},
     "empty": {},
     "update": {"X": data, "sample_weight": weights},
-    "Statistics": {"counts": pooled(lambda: POOL.counts), "sample": lambda d: d.choice(*POOL.statistics).sample},
+    "Statistics": {
+        "counts": pooled(lambda: POOL.counts),
+        "sample": lambda d: d.choice(*POOL.statistics).sample,
+        "scales": of(()),
+        "table": of(None),
+    },
     "of": {
         "X": data,
         "structure": lambda draw: draw.choice(draw.graph, zoo.Mixture()),
@@ -563,6 +723,7 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
     "Statistics.empty": {
         "plan": lambda d: et.SpectralJunctionTree(d.graph).plan(d.graph),
         "columns": lambda d: d.choice(None, None, *(each.columns for each in POOL.statistics)),
+        "scales": of((), (), (None,) * 4),
     },
     "arrays": {},
     "from_arrays": {"arrays": lambda draw: _spoiled_arrays(draw, POOL.statistics)},
@@ -670,12 +831,35 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
             "tree": {},
         }.items()
     },
+    "plot.intervals()": {
+        "found": pooled(lambda: _all_fitted()),
+        "level": of(0.95, 0.5, 0, "a"),
+        "most": of(1, 40, 0),
+        "ax": of(None),
+    },
     "profiles()": {
         "model": pooled(lambda: [*POOL.networks, *POOL.graphs, *_all_fitted()]),
         "hidden": of(None, None, None, None, ["h0"], ["h"], ["state"], []),
         "length": of(None, None, None, None, 7, 10**12),
         "X": of(None, None, None, ["abab", "b"], [["a"], ["b", "a"]], []),
         "lengths": of(None, None, None, [1, 2]),
+    },
+    "multiple_imputation()": {
+        "model": pooled(lambda: [*POOL.fitted["LatentClassModel"], *POOL.fitted["EMJunctionTree"]]),
+        "X": data,
+        "m": of(2, 2, 1, 2.0),
+        "sample_weight": weights,
+        "lengths": of(None),
+        "clusters": of(None, None, [0, 0, 1, 1]),
+        "strata": of(None),
+        "random_state": seed,
+        "n_jobs": of(1),
+        "verbose": of(0),
+    },
+    "pool()": {
+        "estimates": of([1.0, 2.0], [[1.0, 2.0], [3.0, 4.0]], np.ones((3, 2)), [], ["a"]),
+        "standard_errors": of([0.1, 0.2], [[0.1, 0.2], [0.1, 0.2]], np.ones((3, 2)), None),
+        "df": of(None, 10, [3, 4], 0),
     },
     "expected_counts()": {
         "network": pooled(lambda: POOL.networks),
@@ -716,6 +900,11 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
     "HMM": {"order": of(1, 10**12), "hidden_states": of(2)},
     "FactorialHMM": {"levels": of(1, 2, 10**12), "hidden_states": of(2, [2, 3])},
     "Mixture": {"hidden_states": of(2)},
+    "MultiGroupMixture": {
+        "hidden_states": of(2),
+        "group": of("x0", "group"),
+        "invariant": of(True, False, ["x1"], ["x9"], "x1"),
+    },
     "SemiHiddenMarkov": {"hidden_states": of(2), "max_duration": of(3)},
     "LatentTree": {"hidden_states": of(2), "branching": of(2, 10**12)},
     "HiddenChowLiu": {

@@ -125,7 +125,7 @@ def test_what_is_too_large_is_refused_before_memory_is_asked_for(ask: Callable[[
         (lambda: et.EMJunctionTree(GRAPH, stopping=pd.NA).fit(ROWS), "stopping is 'gain' or 'paper', not <NA>"),
         (lambda: et.OnlineEMJunctionTree(GRAPH, stepsize=True).fit(ROWS), "stepsize is a finite number"),
         (lambda: NETWORK.impute(ROWS, method=np.array(["mode"])), "method is 'mode', .* or 'sample', not array"),
-        (lambda: NETWORK.impute(ROWS, method=pd.NA), "method is 'mode', 'median' or 'sample', not <NA>"),
+        (lambda: NETWORK.impute(ROWS, method=pd.NA), "method is 'mode', 'mean', 'median' or 'sample', not <NA>"),
         (lambda: SPECTRAL.predict_proba(ROWS, target=np.array(["x0"])), "the graph has no variable array"),
         (lambda: NETWORK.predict_proba(ROWS, target=pd.DataFrame()), "the graph has no variable Empty DataFrame"),
         (lambda: NETWORK.predict_proba(ROWS, target=HUGE), "no variable a whole number of about 5000 digits"),

@@ -303,7 +303,7 @@ def test_options_are_those_of_an_estimator() -> None:
 
     options = ReadOptions.of(Estimator())
     assert (options.numeric, options.kinds, options.handle_unknown) == ("emissions", {"age": "count"}, "missing")
-    assert ReadOptions.of(et.SpectralJunctionTree("mixture")).kinds is None
+    assert ReadOptions.of(et.OnlineEMJunctionTree("mixture")).kinds is None
 
 
 def test_columns_of_a_graph_with_one_state_are_numbers() -> None:

@@ -317,10 +317,11 @@ def test_measurements_are_told_from_codes() -> None:
         et.DataError,
         match=r"'age' looks continuous: 200 different numbers in 200 rows, .*='quantiles'",
     ):
-        model_of(frame)
+        model_of(frame, numeric="error")
+    assert model_of(frame).columns_.numbers == ("age",)
     frame["age"] = random.integers(0, 100, 200)
     with pytest.raises(et.DataError, match="column 'age' looks continuous"):
-        model_of(frame)
+        model_of(frame, numeric="error")
     # Many rows of each of many numbers are codes; so is whatever a graph says.
     many = pd.DataFrame({"word": np.tile(np.arange(50), 20), "b": random.integers(0, 2, 1000)})
     assert Columns.learned(many).states == (50, 2)
@@ -468,10 +469,14 @@ def test_negative_numbers() -> None:
         (LISTS, {"categories": {"x0": ["red", "blue"]}}, "row 1[0-9]*, column 'x0' holds 'green'|holds 'green'"),
         ([[{}, 0], [1, 1]], {}, r"column 'x0' holds \{\}, a dict, which is no state"),
         ([[None, 0], [None, 1]], {}, "column 'x0' has no known cell"),
-        (np.array([["2020-01-01", "2020-01-02"]], "M8[D]"), {}, "column 'x0' holds dates"),
+        (np.array([["2020-01-01", "2020-01-02"]], "M8[D]"), {"numeric": "error"}, "column 'x0' holds dates"),
         (pl.DataFrame({"a": [[1], [2]], "b": [0, 1]}), {}, "column 'a' holds List"),
         (pl.DataFrame({"a": [{"z": 1}], "b": [0]}), {}, "column 'a' holds Struct"),
-        (pd.DataFrame({"a": pd.to_datetime(["2020-01-01"]), "b": [0]}), {}, "column 'a' holds dates"),
+        (
+            pd.DataFrame({"a": pd.to_datetime(["2020-01-01"]), "b": [0]}),
+            {"numeric": "quantiles"},
+            "column 'a' holds dates",
+        ),
         (
             pa.table({"a": pa.array([None, None], pa.dictionary(pa.int8(), pa.string())), "b": [0, 1]}),
             {},

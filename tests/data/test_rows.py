@@ -144,7 +144,7 @@ def test_codes_take_the_smallest_type_that_also_holds_missing(states: int, size:
         (lambda: NETWORK.sample(3, given={"h0": 1}), "'h0' is hidden, so no column holds it"),
         (lambda: NETWORK.sample(0), "at least 1, not 0"),
         (lambda: NETWORK.sample(2.5), "at least 1, not 2.5"),
-        (lambda: NETWORK.impute(ROWS, method="mean"), "method is 'mode', 'median' or 'sample', not 'mean'"),
+        (lambda: NETWORK.impute(ROWS, method="most"), "method is 'mode', 'mean', 'median' or 'sample', not 'most'"),
     ],
 )
 def test_bad_questions_are_named(ask, message: str) -> None:

@@ -391,9 +391,7 @@ def test_what_counts_says_that_numbers_cannot_be_counted(tmp_path: Path) -> None
     structure = et.zoo.Mixture(2)
     for X in (TABLE, tmp_path / "rows.csv"):
         asked: list[Callable[..., Any]] = [
-            lambda X, **how: et.SpectralJunctionTree(structure, **how).fit(X),
             lambda X, **how: et.OnlineEMJunctionTree(structure, **how).fit(X),
-            lambda X, **how: et.Statistics.of(X, structure, **how),
             lambda X, **how: et.PairCounts.of(X, **how),
         ]
         for ask in asked:

@@ -82,6 +82,8 @@ def test_parameters_are_kept_cloned_and_set(structure: object) -> None:
         "categories": None,
         "handle_unknown": "error",
         "numeric": "error",
+        "hats": 9,
+        "emissions": {"x0": "categorical"},
     }
     model = et.SpectralJunctionTree(**given)
     assert model.get_params(deep=False) == given
@@ -620,7 +622,10 @@ def test_a_wrong_parameter_is_named_at_every_door(parameters: dict, message: str
         (lambda m: m.fit(ROWS).predict_proba(ROWS, "h0"), "'h0' is hidden"),
         (lambda m: m.fit(ROWS).joint(["x9"]), "no variable 'x9'"),
         (lambda m: m.fit(ROWS).sample(0), "whole number of at least 1, not 0"),
-        (lambda m: m.fit(ROWS).impute(ROWS, method="mean"), "method is 'mode', 'median' or 'sample', not 'mean'"),
+        (
+            lambda m: m.fit(ROWS).impute(ROWS, method="most"),
+            "method is 'mode', 'mean', 'median' or 'sample', not 'most'",
+        ),
         (
             lambda m: m.set_params(structure="chains").fit(ROWS),
             "is a LatentGraph, a template .*, or a graph of .*, not 'chains'",

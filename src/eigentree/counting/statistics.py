@@ -16,12 +16,12 @@ from eigentree.counting.counts import Counts, count_rows
 from eigentree.counting.holdout_sample import EVERY_HASH, SAMPLE_ROWS, RowSample
 from eigentree.counting.levels.hat_counts import count_hats
 from eigentree.counting.levels.hat_plan import hat_plan
-from eigentree.counting.levels.hats import HATS, LEVELS, require_same_levels
+from eigentree.counting.levels.hats import HATS, LEVELS, HatScale, require_same_levels
 from eigentree.counting.levels.number_scales import level_chunks, level_rows, number_scales, with_states
 from eigentree.counting.levels.stored_scales import read_scales, scales_content
 from eigentree.counting.structure_and_schema import resolved
 from eigentree.data.streams.encoded_stream import Encoded, any_rows
-from eigentree.data.tables.columns import Columns, columns_content, columns_of
+from eigentree.data.tables.columns import Columns, columns_content, columns_of, require_columns
 from eigentree.data.tables.state_rules import ReadOptions
 from eigentree.data.tables.weights import MOST_WEIGHT, warn_of_few
 from eigentree.errors import DataError, FileError, quoted
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from eigentree.arrays import Codes
-    from eigentree.counting.levels.hats import HatScale
     from eigentree.data.tables.rows import Rows
     from eigentree.data.tables.state_rules import Categories, NumericRule, UnknownRule
     from eigentree.graphs.graph import LatentGraph
@@ -137,14 +136,15 @@ class Statistics(StoredCounts):
 
         Columns of numbers need `scales`, and a plan of their hat functions.
         """
+        if not isinstance(scales, tuple) or not all(each is None or isinstance(each, HatScale) for each in scales):
+            raise DataError(f"scales are those of statistics, their scales, not {quoted(scales)}")
         if not isinstance(plan, ViewPlan):
             raise DataError(
                 f"a plan is a ViewPlan, as the plan method of an estimator makes it, not {quoted(plan)}"
             )
         counts = Counts(plan.graph, plan.groups())
         if columns is not None:
-            if not isinstance(columns, Columns):
-                raise DataError(f"columns are those of a model, its columns_, not {quoted(columns)}")
+            require_columns(columns, plan.graph)
             if not any(scales):
                 columns.require_states()
             shown = with_states(columns, scales, _hats(columns, scales, plan))
@@ -221,7 +221,7 @@ class Statistics(StoredCounts):
     def _count(self, counts: Counts, chunks: Iterator[tuple[Codes, NDArray[Any] | None]]) -> Counts:
         if not any(self.scales):
             return counts.count(chunks)
-        return count_hats(counts, chunks, [scale is not None for scale in self.scales])
+        return count_hats(counts, chunks, self.scales)
 
     def _combined(self, other: Statistics, sign: int) -> Statistics:
         require_same_levels(self.scales, other.scales)

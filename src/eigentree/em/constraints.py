@@ -296,7 +296,7 @@ class _Reader:
     def _lines(self, member: Any) -> tuple[Integers, int]:
         """Return the distributions that a member of a tie names, and how many states they have."""
         layout, given = self.layout, cast("Any", {})
-        if isinstance(member, tuple) and member not in layout.axes:
+        if isinstance(member, tuple) and not (set(map(type, member)) == {str} and member in layout.axes):
             if len(member) != 2 or not isinstance(member[0], str):
                 raise ParameterError(f"{NO_TIE} lines, and {quoted(member)} is neither a table nor a line")
             member, given = member

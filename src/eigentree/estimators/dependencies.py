@@ -137,11 +137,11 @@ def _within_groups(leaves: Mapping[str, NumberLeaf]) -> dict[frozenset[str], flo
 
 
 def network_of(model: object) -> LatentNetwork:
-    """Return the network that is given, or that was fitted; else raise `ParameterError`."""
+    """Return the network that is given, or that was fitted, without covariates; else raise `ParameterError`."""
     if isinstance(model, LatentNetwork):
-        return model
+        return model.measurement
     if isinstance(model, LatentMixin):
-        return model.network_
+        return model.network_.measurement
     raise ParameterError(
         f"a LatentNetwork or a fitted EMJunctionTree or OnlineEMJunctionTree has tables, not {quoted(model)}; "
         f"those of a spectral model are in to_network"
@@ -151,6 +151,7 @@ def network_of(model: object) -> LatentNetwork:
 @our_arithmetic
 def edge_strengths(network: LatentNetwork) -> dict[tuple[str, str], float]:
     """Return the mutual information of both ends of each edge in nats, as in `dependencies`."""
+    network = network.measurement
     return _edge_nats(binned(network, number_leaves(network)))
 
 

@@ -15,6 +15,12 @@ from eigentree.data.sequences.sequence_codes import Sequences
 from eigentree.data.tables.state_rules import ReadOptions
 from eigentree.data.tables.weights import positive_weights, warn_of_few
 from eigentree.em.chain_fit import ChainFit, ChainLayout, ChainObjective, SequenceObjective, fit_chain
+from eigentree.em.durations.duration_objective import (
+    DurationLayout,
+    DurationObjective,
+    fit_with_durations,
+    without_durations,
+)
 from eigentree.em.holdout import check_split, held_out
 from eigentree.em.init.chains import KINDS
 from eigentree.em.init.number_starts import NUMBER_KINDS
@@ -26,13 +32,19 @@ from eigentree.em.number_chains import (
     NumberChainObjective,
     channel_families,
     chosen_families,
-    given_emission,
     started_emissions,
 )
 from eigentree.em.optimize.stopping import SHARE_OF_ERROR, USUAL_TOLERANCES, Stopping
-from eigentree.emissions.base import Emission
 from eigentree.errors import DataError, ParameterError, did_you_mean, quoted
+from eigentree.estimators.fits.chain_durations import chain_with_durations, check_durations
 from eigentree.estimators.fits.chain_inputs import affected_tables, chain_with_inputs
+from eigentree.estimators.fits.given_tables import (
+    first_links,
+    given_distributions,
+    given_emissions,
+    may_follow,
+    of_each_chain,
+)
 from eigentree.estimators.mixins.constructor_parameters import estimator_class, learns
 from eigentree.estimators.mixins.input_mixin import InputMixin
 from eigentree.estimators.mixins.iterative_mixin import IterativeMixin
@@ -41,7 +53,7 @@ from eigentree.inference.sequences.input_chain import InputChain
 from eigentree.inference.sequences.number_steps import NumberPass
 from eigentree.inference.sequences.sequence_passes import SequencePass, Symbols, marginal_chains
 from eigentree.messages import notice
-from eigentree.validation import an_array, check_cells, finite_number, generator, one_of, whole_number
+from eigentree.validation import check_cells, finite_number, generator, one_of, whole_number
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,6 +62,7 @@ if TYPE_CHECKING:
 
     from eigentree.arrays import Booleans, Floats
     from eigentree.data.tables.state_rules import Categories, NumericRule, UnknownRule
+    from eigentree.em.durations.duration_families import DurationName
     from eigentree.em.em_report import StartReport
     from eigentree.em.init.chains import ChainKind
     from eigentree.em.init.number_starts import NumberStart
@@ -63,9 +76,6 @@ MOST_MESSAGE = 2**16
 
 MOST_CHAINS = 16
 """So many chains of two states have as many states together."""
-
-SUM_ROUNDING = 1e-6
-"""How far from 1 a given distribution may add up."""
 
 
 @estimator_class
@@ -125,6 +135,11 @@ class EMHMM(IterativeMixin, InputMixin):
         What continuous channels are: numbers with a density in each state, bins, or an error.
     inputs_affect : one or several of "start", "transitions", "emissions"
         What depends on the inputs that `fit` is given.
+    durations : {"explicit", "negative_binomial", "geometric"}, optional
+        The distribution of the number of steps that a state lasts, which makes this a hidden semi-Markov model: a
+        probability for each duration, or a family. By default durations are those of a Markov chain.
+    max_duration : int, optional
+        The longest duration that has a probability; by default the length of the longest sequence.
     n_jobs, verbose, categories, handle_unknown
         As those of `EMJunctionTree`, of sequences and channels in place of rows and columns.
     sequence, time : str, optional
@@ -198,6 +213,8 @@ class EMHMM(IterativeMixin, InputMixin):
     numeric: NumericRule = "emissions"
     emissions: str | Mapping[Any, Any] = "auto"
     inputs_affect: str | Sequence[str] = ("start", "transitions")
+    durations: DurationName | None = None
+    max_duration: int | None = None
 
     start_: StartReport = field(init=False)
     validation_history_: Floats = field(init=False)
@@ -242,6 +259,7 @@ class EMHMM(IterativeMixin, InputMixin):
         """
         self._check_arguments()
         affected = affected_tables(self.inputs_affect)
+        remembered = self._remembered(X, lengths=lengths, sample_weight=sample_weight, inputs=inputs)
         X, inputs = split_frame(X, inputs)
         sequences = Sequences.learned(X, lengths, self.sequence, self.time, ReadOptions.of(self))
         self._ignore(y, lengths, sequences)
@@ -256,16 +274,22 @@ class EMHMM(IterativeMixin, InputMixin):
         layout = self._layout(sequences, weights, random)
         if inputs is not None:
             sequences, about, layout = chain_with_inputs(layout, sequences, inputs, affected)
+        markov = layout
+        if self.durations is not None:
+            layout = chain_with_durations(layout, sequences, self.durations, self.max_duration)
         fit = self._chain_fit(sequences, weights, layout, random)
-        plain = without_inputs(fit)
-        init = self._initialiser(plain.whole) if isinstance(self.init, str) else self._given(plain.whole)
-        runs = (fit_chain if inputs is None else partial(fit_with_inputs, plain))(fit, init, self.n_init, random)
+        plain = without_durations(without_inputs(fit), markov, float(self.pseudo_counts))
+        init = self._initialiser(plain.whole) if isinstance(self.init, str) else self._given(plain.whole, fit.whole)
+        how = {InputLayout: partial(fit_with_inputs, plain), DurationLayout: partial(fit_with_durations, plain)}
+        runs = how.get(type(layout), fit_chain)(fit, init, self.n_init, random)
         states = ((fit, fit.whole, state) for state in runs)
         *_, state = self._followed(states, self.max_iter * self.n_init, self.max_iter)
         parameters = state.best[1].parameters
         chain: Chain | InputChain
         if isinstance(layout, InputLayout):
             chain = InputChain(sequences.columns, about, layout.tables_of(parameters))
+        elif isinstance(layout, DurationLayout):
+            chain = layout.chain_of(sequences.columns, parameters)
         else:
             numbers = layout.numbered(parameters) if isinstance(layout, NumberChainLayout) else None
             chain = Chain.of(sequences.columns, *layout.parts(parameters), numbers)
@@ -287,6 +311,7 @@ class EMHMM(IterativeMixin, InputMixin):
                 "form_": sequences.form,
                 "n_parameters_": layout.free_count,
             }
+            | remembered
             | self._run_attributes(state, fit.whole.weight, fit.validation)
         )
 
@@ -325,6 +350,8 @@ class EMHMM(IterativeMixin, InputMixin):
             return InputObjective(layout, given, prior)
         if isinstance(layout, NumberChainLayout):
             numbered = NumberPass.of_distinct(sequences, weights, layout.numbers, self.n_jobs)
+            if isinstance(layout, DurationLayout):
+                return DurationObjective(layout, numbered, prior)
             return NumberChainObjective(layout, numbered, prior)
         symbols = Symbols.of(sequences.codes, sequences.columns.states)
         walk = SequencePass.of_distinct(symbols, sequences.starts, weights, self.n_jobs)
@@ -334,8 +361,10 @@ class EMHMM(IterativeMixin, InputMixin):
         sizes, channels = self._sizes(), sequences.columns.states
         starts: tuple[Floats, ...] = ()
         if self.start is not None:
-            given = _of_each("start", self.start, len(sizes))
-            starts = tuple(_distributions("start", own, (size,)) for own, size in zip(given, sizes, strict=True))
+            given = of_each_chain("start", self.start, len(sizes))
+            starts = tuple(
+                given_distributions("start", own, (size,)) for own, size in zip(given, sizes, strict=True)
+            )
         layout = ChainLayout(sizes, self.order, channels, self._allowed(), starts)
         families = channel_families(self.emissions, sequences.columns)
         if not families:
@@ -372,14 +401,19 @@ class EMHMM(IterativeMixin, InputMixin):
             one_of("transitions", self.transitions, ("full", "left-to-right"))
             every = tuple(np.ones((size, size), np.bool_) for size in sizes)
             return every if self.transitions == "full" else tuple(map(np.triu, every))
-        given = _of_each("transitions", self.transitions, len(sizes))
-        return tuple(_may_follow(own, size) for own, size in zip(given, sizes, strict=True))
+        given = of_each_chain("transitions", self.transitions, len(sizes))
+        return tuple(may_follow(own, size) for own, size in zip(given, sizes, strict=True))
 
-    def _given(self, problem: SequenceObjective) -> Floats:
-        """Return the parameters of tables that the user gave to start from."""
+    def _given(self, problem: SequenceObjective, whole: SequenceObjective) -> Floats:
+        """Return the parameters of tables that the user gave to start from.
+
+        They are those of a chain without inputs, or, given those of a chain without durations, of one with them.
+        """
         layout = problem.layout
         given = self.init
-        keys = ("start", "transitions", "emissions")
+        keys = ["start", "transitions", "emissions"]
+        if isinstance(whole.layout, DurationLayout) and isinstance(given, Mapping) and "durations" in given:
+            keys.append("durations")
         if not isinstance(given, Mapping) or set(given) != set(keys):
             other = next((key for key in given if key not in keys), None) if isinstance(given, Mapping) else None
             hint = did_you_mean(other, keys) if other is not None else ""
@@ -388,16 +422,22 @@ class EMHMM(IterativeMixin, InputMixin):
                 f"'transitions' and 'emissions', not {quoted(given)}{hint}"
             )
         several = len(layout.sizes)
-        firsts = _of_each("init['start']", given["start"], several)
-        moves = _of_each("init['transitions']", given["transitions"], several)
+        firsts = of_each_chain("init['start']", given["start"], several)
+        moves = of_each_chain("init['transitions']", given["transitions"], several)
         links: list[Floats] = []
         for size, first, move in zip(layout.sizes, firsts, moves, strict=True):
-            links += _first_links(first, size, layout.order)
-            links.append(_distributions("init['transitions']", move, (size,) * (layout.order + 1)))
-        tables, emissions = _given_emissions(problem, given["emissions"])
+            links += first_links(first, size, layout.order)
+            links.append(given_distributions("init['transitions']", move, (size,) * (layout.order + 1)))
+        tables, emissions = given_emissions(problem, given["emissions"])
         vector = layout.settled(np.concatenate([table.ravel() for table in (*links, *tables)]))
         if isinstance(layout, NumberChainLayout):
             vector = layout.whole(vector, emissions)
+        if isinstance(whole.layout, DurationLayout):
+            problem, segments = whole, whole.layout
+            shape = (segments.states, segments.longest)
+            own = given.get("durations")
+            table = None if own is None else given_distributions("init['durations']", own, shape)
+            vector = segments.lifted(layout, vector, table)
         if (number := problem.evaluated(vector).impossible) >= 0:
             raise DataError(
                 f"sequence {number} has probability zero at the start, so EM cannot explain it; give an init whose "
@@ -425,97 +465,9 @@ class EMHMM(IterativeMixin, InputMixin):
         self._check_runs((*KINDS, *(kind for kind in NUMBER_KINDS if kind not in KINDS)), Mapping)
         checked_emissions(self.emissions)
         finite_number("sticky", self.sticky, 0.0)
+        check_durations(self)
         self._allowed()
 
 
 HMM = EMHMM
 """The name that people look for."""
-
-
-def _of_each(what: str, given: Any, chains: int) -> list[Any]:
-    """Return what was given of each chain; of a single one, nothing but that is given."""
-    if chains == 1:
-        return [given]
-    each = list(given.values()) if isinstance(given, Mapping) else given
-    if not isinstance(each, list | tuple) or len(each) != chains:
-        raise ParameterError(f"{what} is a list of {chains} arrays, one for each chain, not {quoted(given)}")
-    return list(each)
-
-
-def _given_emissions(problem: SequenceObjective, shown: Any) -> tuple[list[Floats], list[Emission]]:
-    """Return the table of each channel, ones for numbers, and the emissions of numbers, that the user gave."""
-    layout = problem.layout
-    what = "init['emissions']"
-    if not isinstance(problem, NumberChainObjective):
-        tables = list(shown.values()) if isinstance(shown, Mapping) else [shown]
-        if len(tables) != len(layout.channels):
-            raise ParameterError(f"{what} needs a table for each of {len(layout.channels)} channels")
-        pairs = zip(tables, layout.channels, strict=True)
-        return [_distributions(what, table, (*layout.sizes, count)) for table, count in pairs], []
-    columns, numbers = problem.walk.columns, problem.layout.numbers
-    names = {tuple(columns.names[place] for place in group): group for group in numbers}
-    coded = [name for place, name in enumerate(columns.names) if place not in columns.number_places]
-    if len(names) == 1 and not coded and (isinstance(shown, Emission) or not _is_by_channel(shown, columns.names)):
-        shown = {next(iter(names)): shown}
-    given = {(key,) if isinstance(key, str) else key: own for key, own in shown.items()} if _maps(shown) else {}
-    if set(given) != {*names, *((name,) for name in coded)}:
-        wanted = ", ".join(
-            repr(group[0] if len(group) == 1 else group) for group in [*names, *((n,) for n in coded)]
-        )
-        raise ParameterError(f"{what} is a mapping with {wanted}, not {quoted(shown)}")
-    tables = [
-        _distributions(what, given[(name,)], (*layout.sizes, count))
-        if name in coded
-        else np.ones((layout.states, 1))
-        for name, count in zip(columns.names, layout.channels, strict=True)
-    ]
-    return tables, [given_emission(what, numbers[group], given[key]) for key, group in names.items()]
-
-
-def _maps(given: Any) -> bool:
-    return isinstance(given, Mapping)
-
-
-def _is_by_channel(given: Any, names: Sequence[str]) -> bool:
-    """Return whether a mapping has channels, or tuples of them, for keys, and no parameters."""
-    return isinstance(given, Mapping) and any(key in names or isinstance(key, tuple) for key in given)
-
-
-def _may_follow(given: Any, states: int) -> Booleans:
-    """Return which state may follow which, as the user gave it."""
-    array = an_array("transitions", given, ParameterError)
-    # NaN is no answer, and a negative number is an error.
-    if array.shape != (states, states) or array.dtype.kind not in "biuf" or not (array >= 0).all():
-        raise ParameterError(
-            f"transitions is 'full', 'left-to-right' or an array of shape ({states}, {states}), zero where a "
-            f"state cannot follow, not {quoted(given)}"
-        )
-    allowed: Booleans = array != 0
-    if not allowed.any(axis=1).all():
-        raise ParameterError(f"transitions: no state may follow state {int(np.argmin(allowed.any(axis=1)))}")
-    return allowed
-
-
-def _first_links(given: Any, states: int, order: int) -> list[Floats]:
-    """Return the tables of the first steps, each given those before it, of their joint distribution."""
-    joint = _distributions("init['start']", given, (states,) * order, whole=True)
-    links = []
-    for earlier in range(order):
-        own = joint.sum(axis=tuple(range(earlier + 1, order)))
-        totals = own.sum(axis=-1, keepdims=True)
-        links.append(np.divide(own, totals, out=np.full_like(own, 1.0 / states), where=totals > 0))
-    return links
-
-
-def _distributions(what: str, given: Any, shape: tuple[int, ...], whole: bool = False) -> Floats:
-    """Return given distributions as an array, once they are some; `whole` ones are normalised over all axes."""
-    try:
-        table: Floats = np.array(an_array(what, given, ParameterError), np.float64)
-    except (TypeError, ValueError):
-        raise ParameterError(f"{what} is an array of numbers, not {quoted(given)}") from None
-    if table.shape != shape:
-        raise ParameterError(f"{what} has the shape {table.shape}, but needs {shape}")
-    totals = table.sum(axis=None if whole else -1)
-    if not (table >= 0).all() or not np.allclose(totals, 1.0, atol=SUM_ROUNDING):
-        raise ParameterError(f"{what} is made of probabilities, and each distribution has the sum 1")
-    return table

@@ -257,6 +257,7 @@ class EMJunctionTree(IterativeMixin, LatentMixin):
         random = generator(self.random_state)
         if (template := open_template(self.structure)) is not None:
             return self._fit_sizes(template, X, sample_weight, validation, random)
+        remembered = self._remembered(X, sample_weight=sample_weight)
         graph, columns, rows = resolved(self.structure, X, ReadOptions.of(self, sample_weight))
         fit: TreeFit
         finish: Finish | None = None
@@ -282,14 +283,15 @@ class EMJunctionTree(IterativeMixin, LatentMixin):
         last, objective, state = self._followed(states, most, self.max_iter)
         if finish is not None and objective is not last.whole:
             count = finish.size
-        network = arranged(last, state.best[1].parameters, self._in_order).with_columns(columns)
+        network = arranged(last, state.best[1].parameters, self._in_order)
         return self._become(
             {
                 "columns_": columns,
-                "network_": network,
+                "network_": self._named(network, columns),
                 "pseudo_counts_": last.pseudo_counts,
                 "finish_rows_": count,
             }
+            | remembered
             | ({"n_constraints_": fit.constrained.n_constraints} if fit.constrained else {})
             | self._run_attributes(state, objective.weight, fit.validation)
         )
@@ -449,8 +451,16 @@ class EMJunctionTree(IterativeMixin, LatentMixin):
     def _settings(self) -> EMSettings:
         """How EM runs."""
         how = (self.max_iter, self.pseudo_counts, self.validation_fraction)
-        constraints = Constraints(self.fixed, self.equal)
-        return EMSettings(self._stopping, *how, self.n_init, self.accelerate, self.n_jobs, constraints)
+        return EMSettings(self._stopping, *how, self.n_init, self.accelerate, self.n_jobs, self._constraints)
+
+    @property
+    def _constraints(self) -> Constraints:
+        """What is fixed and what is equal."""
+        return Constraints(self.fixed, self.equal)
+
+    def _named(self, network: LatentNetwork, columns: Columns) -> LatentNetwork:
+        """Return a learned network with the names of states."""
+        return network.with_columns(columns)
 
     def _families(self, columns: Columns, graph: LatentGraph) -> dict[tuple[str, ...], Any]:
         """Return the family of each number column, or group of them."""

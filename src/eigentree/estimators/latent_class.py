@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from eigentree.data.tables.labeled_table import LabeledTable
 from eigentree.data.tables.weights import positive_weights
-from eigentree.em.mixed.emission_choice import covariate_family
+from eigentree.em.constraints import Constraints
+from eigentree.em.mixed.emission_choice import checked_emissions, covariate_family
 from eigentree.emissions.covariates.design import term_names
 from eigentree.emissions.covariates.membership import Membership
-from eigentree.errors import DataError, ParameterError
+from eigentree.errors import DataError, ParameterError, quoted
 from eigentree.estimators.em_junction_tree import EMJunctionTree
 from eigentree.estimators.mixins.constructor_parameters import estimator_class
 from eigentree.estimators.mixins.information_criteria import MAXIMUM_LIKELIHOOD, entropy_r2
-from eigentree.graphs.templates import Mixture
-from eigentree.validation import different_names, whole_number
+from eigentree.graphs.templates import Mixture, MultiGroupMixture
+from eigentree.validation import a_mapping, different_names, whole_number
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import ArrayLike
 
@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from eigentree.validation import Seed
 
 __all__ = ["LatentClassModel"]
+
+OWN = ("n_classes", "covariates", "group", "measurement_invariance", "known_class")
+"""Parameters that `EMJunctionTree` does not have."""
 
 
 @estimator_class
@@ -64,14 +67,27 @@ class LatentClassModel(EMJunctionTree):
         answer that nobody in a class gave is rare there and not impossible, so that new rows have a finite score. 0
         is maximum likelihood itself, 0.1 to 1 shrinks where rows are few, "auto" as for `EMJunctionTree`.
     random_state : int, Generator or None
-    n_jobs, verbose, categories, handle_unknown, numeric, emissions
-        As those of `EMJunctionTree`.
+    n_jobs, verbose, categories, handle_unknown, numeric, emissions, fixed, equal
+        As those of `EMJunctionTree`; the classes are called "h" there.
+    group : str, optional
+        The column that says which group a row belongs to, such as a country or a wave: a multi-group model, in
+        which the shares of the classes differ between groups. It is a column like others: scores are
+        log P(items, group), and where it is missing it is marginalised out.
+    measurement_invariance : bool or list of str
+        Of a multi-group model: the items whose tables are the same in all groups. True: all (homogeneous model);
+        False: none (heterogeneous model); a list names them (partially homogeneous model). Models with fewer are
+        larger, and `likelihood_ratio_test` compares them. Where there are none, classes are numbered alike in all
+        groups by how much they resemble each other.
+    known_class : str, optional
+        A column with the class of some rows, missing in others: one label for each class, which classes are called
+        by. `predict` gives these labels from the other columns, so new rows need not have the column.
 
     Attributes
     ----------
     class_weights_ : array, shape (n_classes,)
-        The share of each class; classes are numbered by size, the largest first. With covariates it is the mean of
-        P(class | covariates).
+        The share of each class; classes are numbered by size, the largest first, or come in the order of the
+        labels of `known_class`. With covariates it is the mean of P(class | covariates). With groups,
+        ``tables_["h"]`` has the shares in each.
     coefficients_ : LabeledTable
         With covariates: the logits of class membership, a line for each class.
     tables_ : dict of LabeledTable
@@ -113,6 +129,11 @@ class LatentClassModel(EMJunctionTree):
         numeric: NumericRule = "emissions",
         emissions: Any = "auto",
         covariates: Sequence[str] | None = None,
+        group: str | None = None,
+        measurement_invariance: bool | Sequence[str] = True,
+        known_class: str | None = None,
+        fixed: Mapping[Any, Any] | None = None,
+        equal: Sequence[Any] | None = None,
     ) -> None:
         self.n_classes = n_classes
         self.n_init = n_init
@@ -128,17 +149,35 @@ class LatentClassModel(EMJunctionTree):
         self.numeric = numeric
         self.emissions = emissions
         self.covariates = covariates
+        self.group = group
+        self.measurement_invariance = measurement_invariance
+        self.known_class = known_class
+        self.fixed = fixed
+        self.equal = equal
 
     @property  # type: ignore[misc]
-    def structure(self) -> Mixture:  # type: ignore[override]
+    def structure(self) -> Mixture | MultiGroupMixture:  # type: ignore[override]
         """The template of the model's graph."""
-        return Mixture(whole_number("n_classes", self.n_classes))
+        classes = whole_number("n_classes", self.n_classes)
+        if self.group is None:
+            if self.measurement_invariance is not True:
+                raise ParameterError("measurement_invariance is between groups; give group=, the column of these")
+            return Mixture(classes)
+        self._check_names()
+        invariant = self.measurement_invariance
+        if not isinstance(invariant, bool):
+            invariant = different_names("measurement_invariance", invariant, ParameterError)
+        if self.known_class is not None and invariant is not True:
+            # Labels of classes mean the same in all groups.
+            invariant = (*(invariant or ()), self.known_class)
+        return MultiGroupMixture(classes, self.group, invariant)
 
     @property
     def class_weights_(self) -> Floats:
         """The share of each class."""
         (hidden,) = self._tables.graph.hidden
-        return np.asarray(self._tables.tables[hidden])
+        shares = np.asarray(self._tables.tables[hidden])
+        return shares if shares.ndim == 1 else self._tables.tables[self._tables.graph.parents(hidden)[0]] @ shares
 
     @property
     def coefficients_(self) -> LabeledTable:
@@ -164,27 +203,74 @@ class LatentClassModel(EMJunctionTree):
     def _column_kinds(self) -> dict[str, str]:
         """The kinds of columns that the given emissions need, and covariates."""
         chosen, kinds = different_names("covariates", self.covariates or (), ParameterError), super()._column_kinds
+        self._check_names()
         if both := [name for name in chosen if name in kinds]:
             raise ParameterError(
                 f"{both[0]!r} is a covariate, which has no emission, but emissions name it too; leave it out of one"
             )
-        return kinds | dict.fromkeys(chosen, "covariate")
+        roles = [name for name in (self.group, self.known_class) if name is not None]
+        return kinds | dict.fromkeys(chosen, "covariate") | dict.fromkeys(roles, "categorical")
+
+    def _check_names(self) -> None:
+        """Raise `ParameterError` unless group and known_class are names of columns that have no other role."""
+        roles = {"group": self.group, "known_class": self.known_class}
+        named = {role: name for role, name in roles.items() if name is not None}
+        for role, name in named.items():
+            if not isinstance(name, str):
+                raise ParameterError(f"{role} is the name of a column, not {quoted(name)}")
+            if any(name in names for names in checked_emissions(self.emissions)):
+                raise ParameterError(f"{name!r} is the {role}, which has no emission; leave it out of emissions")
+        if len(set(named.values())) < len(named):
+            raise ParameterError(f"{self.group!r} is the group and the known class; leave one of them out")
+        if named and self.covariates:
+            raise ParameterError(
+                f"{' and '.join(named)} cannot stand beside covariates; name the column in covariates too, which "
+                f"lets the shares of the classes depend on it, or leave the covariates out"
+            )
 
     def _families(self, columns: Columns, graph: LatentGraph) -> dict[tuple[str, ...], Any]:
         """Return the family of each number column, or group of them, and that of all covariates."""
         chosen = tuple(self.covariates or ())
-        items = [place for place, name in enumerate(columns.names) if name not in chosen]
+        if self.known_class is not None:
+            labels = columns.labels(self.known_class)
+            if len(labels) != self.n_classes:
+                raise DataError(
+                    f"the known class {self.known_class!r} has {len(labels)} labels, and there are "
+                    f"{self.n_classes} classes; give n_classes={len(labels)}, or all labels as categories, one for "
+                    f"each class"
+                )
+        items = [name for name in columns.names if name not in chosen]
         if not chosen:
             return super()._families(columns, graph)
         if not items:
             raise DataError("all columns are covariates; classes are learned from items, so give some of these too")
-        items_alone = replace(
-            columns,
-            names=tuple(columns.names[place] for place in items),
-            states=tuple(columns.states[place] for place in items),
-            meanings=tuple(columns.meanings[place] for place in items),
-        )
-        return super()._families(items_alone, graph) | {chosen: covariate_family(columns, chosen)}
+        return super()._families(columns.only(items), graph) | {chosen: covariate_family(columns, chosen)}
+
+    @property
+    def _constraints(self) -> Constraints:
+        """What is fixed and what is equal; rows of a known class are in this one."""
+        if self.known_class is None:
+            return super()._constraints
+        fixed = a_mapping("fixed", {} if self.fixed is None else self.fixed, "{'q1': [[0.9, nan]]}", ParameterError)
+        if self.known_class in fixed:
+            raise ParameterError(f"fixed names {self.known_class!r}, the known class, whose table is known already")
+        return Constraints({**fixed, self.known_class: np.eye(self.n_classes)}, self.equal)
+
+    def _named(self, network: LatentNetwork, columns: Columns) -> LatentNetwork:
+        """Return a learned network with the names of states, those of known classes too."""
+        if self.group is not None:
+            # What numbers need is imported where it is needed.
+            from eigentree.inference.mixed.group_order import matched_groups
+
+            network = matched_groups(network, self.group)
+        if self.known_class is None:
+            return super()._named(network, columns)
+        labels = {hidden: columns.labels(self.known_class) for hidden in network.graph.hidden}
+        return network.changed(columns=columns, hidden_labels=labels)
+
+    def _target(self, target: str | None) -> str:
+        """Return the variable to predict: by default the class, or the column that has it."""
+        return super()._target(self.known_class if target is None else target)
 
     def entropy(self, X: ArrayLike | Any, sample_weight: ArrayLike | None = None) -> float:
         """Return how certain the classes of rows are: entropy R², 1 for certain classes and 0 for mere guesses.
@@ -197,9 +283,5 @@ class LatentClassModel(EMJunctionTree):
 
     def as_tree(self) -> EMJunctionTree:
         """Return the unfitted `EMJunctionTree` that learns the same."""
-        settings = {
-            name: value
-            for name, value in self.get_params(deep=False).items()
-            if name not in ("n_classes", "covariates")
-        }
+        settings = {name: value for name, value in self.get_params(deep=False).items() if name not in OWN}
         return EMJunctionTree(self.structure, **settings)

@@ -35,8 +35,9 @@ from eigentree.graphs.graph import LatentGraph
 from eigentree.graphs.learned_templates import open_template
 from eigentree.graphs.templates import Template
 from eigentree.inference.networks.network import LatentNetwork
+from eigentree.inference.sequences.stored_chain import chain_content, read_chain
 from eigentree.inference.stored_network import KIND as NETWORK
-from eigentree.inference.stored_network import chain_content, network_content, read_chain, read_network
+from eigentree.inference.stored_network import network_content, read_network
 from eigentree.io.codec import FLAG, NUMBER, SERIES, VALUE, WHOLE, Field, Record, optional, within
 from eigentree.io.documents import Section, UnknownEntryError, plain
 from eigentree.io.stores import Writer, opened_store
@@ -51,6 +52,7 @@ from eigentree.spectral.learn.stored_fit import (
     sequence_model_content,
     sequence_statistics_content,
 )
+from eigentree.spectral.sequences.transducer import Transducer, output_columns
 from eigentree.spectral.sequences.window_report import SequenceReport
 
 if TYPE_CHECKING:
@@ -83,7 +85,7 @@ TEMPLATES: Mapping[str, type[Template]] = {
     if isinstance(each := getattr(zoo, name), type) and issubclass(each, Template) and each is not Template
 }
 
-SEQUENCE_TABLES = ("init", "start", "transitions")
+ARRAYS = ("init", "start", "transitions", "fixed", "equal")
 """Parameters that may be arrays, and come back as lists."""
 
 SOURCES_OF_CHANCE = (
@@ -215,7 +217,7 @@ def _parameter_content(writer: Writer, name: str, value: Any, graph: LatentGraph
         return {"estimator": {"kind": _kind(value), "content": _content(writer, value, graph)}}
     if isinstance(value, SOURCES_OF_CHANCE):
         return {"value": None}
-    if name in SEQUENCE_TABLES:
+    if name in ARRAYS:
         value = _listed(value)
     return {"value": plain(value, f"the parameter {name}")}
 
@@ -280,13 +282,26 @@ def _read_fitted(reader: Reader, kind: str, content: Any) -> dict[str, Any]:
         return {"estimator_": model}
     fitted = RECORDS[kind].read(reader, content)
     if kind == SpectralHMM.__name__:
-        return {"columns_": fitted["statistics_"].columns, **fitted}
+        return _spectral_chain(fitted)
     held: Any = fitted.pop("plan_", None) or fitted.get("network_")
     if held is not None and not fitted["columns_"].are_of(with_numbers(held.graph, fitted["columns_"].numbers)):
         raise FileError("the columns are not those of the graph")
+    if "network_" in fitted and fitted["network_"].columns.numbers != fitted["columns_"].numbers:
+        raise FileError("the columns of numbers are not those of the network")
     if "learner_" in fitted and fitted["learner_"].graph != held.graph:
         raise FileError("what is learned from is of another graph than what was learned")
     return fitted
+
+
+def _spectral_chain(fitted: dict[str, Any]) -> dict[str, Any]:
+    """Return what was fitted of a spectral chain, with its columns."""
+    columns, model = fitted["statistics_"].columns, fitted["model_"]
+    if not isinstance(model, Transducer):
+        return {"columns_": columns, **fitted}
+    inputs = fitted.pop("_input_columns", None)
+    if inputs is None or inputs.states + output_columns(columns).states != columns.states:
+        raise FileError("the inputs of a transducer are not those of its pairs")
+    return {"columns_": output_columns(columns), **fitted, "model_": replace(model, input_columns=inputs)}
 
 
 def _classes_content(writer: Writer, classifier: JunctionTreeClassifier) -> dict[str, Any]:
@@ -428,7 +443,7 @@ NETWORK_FIELDS = {
 EM = Record(
     "EMJunctionTree",
     {**NETWORK_FIELDS, "start": START, "pseudo_counts": NUMBER, **COURSE},
-    {"search": SEARCH, "finish_rows": WHOLE},
+    {"search": SEARCH, "finish_rows": WHOLE, "n_constraints": WHOLE},
     suffix="_",
 )
 
@@ -486,7 +501,8 @@ RECORDS = {
             ),
             "tried": Field(lambda writer, name, report: VALUE.write(writer, name, dict(report.tried)), _tried),
         },
-        attributes={"tried": "report_"},
+        {"inputs": COLUMNS},
+        attributes={"tried": "report_", "inputs": "_input_columns"},
         suffix="_",
     ),
 }

@@ -20,6 +20,7 @@ __all__ = [
     "FactorialHMM",
     "LatentTree",
     "Mixture",
+    "MultiGroupMixture",
     "SemiHiddenMarkov",
     "Template",
     "apart",
@@ -172,6 +173,49 @@ class Mixture(Template):
 
 # The constructor is written by the dataclass, so it can only be decorated here.
 Mixture.__init__ = renamed_arguments(components="hidden_states")(Mixture.__init__)  # type: ignore[method-assign]
+
+
+@dataclass(frozen=True)
+class MultiGroupMixture(Template):
+    """A mixture of products whose sizes of classes differ between groups, and whose columns may.
+
+    Parameters
+    ----------
+    hidden_states : int
+    group : str
+        The column that says which group a row belongs to: a parent of the hidden variable.
+    invariant : bool or sequence of str
+        The columns whose tables are the same in all groups; of others the group is a parent too. True: all.
+
+    Examples
+    --------
+    >>> MultiGroupMixture(2, "country", invariant=["q1"]).build([2, 3, 3], ["country", "q1", "q2"]).parents("q2")
+    ('country', 'h')
+    """
+
+    hidden_states: int = 2
+    group: str = "group"
+    invariant: bool | Sequence[str] = True
+
+    def __post_init__(self) -> None:
+        self._check_sizes("hidden_states")
+        if not isinstance(self.invariant, bool):
+            names = checks.different_names("invariant", self.invariant, GraphError)
+            object.__setattr__(self, "invariant", tuple(names))
+
+    def _over(self, columns: Mapping[str, int]) -> LatentGraph:
+        named = (self.group,) if isinstance(self.invariant, bool) else (self.group, *self.invariant)
+        for name in named:
+            if name not in columns:
+                raise GraphError(f"{quoted(name)} is no column{did_you_mean(str(name), columns)}")
+        (hidden,) = apart(["h"], columns)
+        edges = [(self.group, hidden)]
+        for column in columns:
+            if column == self.group:
+                continue
+            is_same = self.invariant if isinstance(self.invariant, bool) else column in self.invariant
+            edges += [(hidden, column)] if is_same else [(self.group, column), (hidden, column)]
+        return LatentGraph({hidden: self.hidden_states, **columns}, edges, [hidden])
 
 
 @dataclass(frozen=True)

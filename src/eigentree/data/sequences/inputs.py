@@ -14,7 +14,7 @@ from eigentree.data.tables.cells import Categorical
 from eigentree.data.tables.columns import Columns
 from eigentree.data.tables.rows import Rows
 from eigentree.data.tables.state_rules import ReadOptions
-from eigentree.data.tables.table import frame_of, table_of
+from eigentree.data.tables.table import as_array, frame_of, table_of
 from eigentree.errors import DataError, quoted
 
 if TYPE_CHECKING:
@@ -23,7 +23,15 @@ if TYPE_CHECKING:
     from eigentree.arrays import Floats, Integers
     from eigentree.data.tables.table import Table
 
-__all__ = ["InputSequences", "are_symbols", "design_names", "design_of", "learned_inputs", "split_frame"]
+__all__ = [
+    "InputSequences",
+    "are_symbols",
+    "design_names",
+    "design_of",
+    "learned_inputs",
+    "lengths_of",
+    "split_frame",
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +70,8 @@ class InputSequences(Sequences):
         read = Rows.of(table, columns, where=lambda row: f"row {row} of the inputs")
         codes, values = read.encode(), read.values()
         for place, name in enumerate(columns.names):
-            if len(missing := np.flatnonzero(read.missing(place))):
+            # Rows beyond the ends of sequences are not used.
+            if len(missing := np.intersect1d(np.flatnonzero(read.missing(place)), rows)):
                 raise DataError(
                     f"row {missing[0]} of the inputs, column {name!r} is missing; inputs are known at each step: "
                     f"impute them first, or drop the sequence"
@@ -78,7 +87,7 @@ class InputSequences(Sequences):
         later = within >= np.repeat(outputs.lengths, outputs.lengths + ahead)
         which = which.ravel()
         own = {each.name: getattr(outputs, each.name) for each in fields(Sequences)}
-        return cls(**own, design=design, which=which[~later], ahead=which[later].reshape(-1, ahead))
+        return cls(**own, design=design, which=which[~later], ahead=which[later].reshape(outputs.count, ahead))
 
     def chosen(self, numbers: Any) -> InputSequences:
         """Return some of the sequences, by their numbers, in this order."""
@@ -116,6 +125,17 @@ def design_names(columns: Columns) -> list[str]:
     return found
 
 
+def lengths_of(inputs: Any, words: bool) -> list[int] | None:
+    """Return how long the items of a list are, where these are lists or arrays, or `words` is true and they are."""
+    if not isinstance(inputs, list | tuple) or not inputs:
+        return None
+    for item in inputs:
+        is_word = words and isinstance(item, str)
+        if not (is_word or isinstance(item, list | tuple) or (isinstance(item, np.ndarray) and item.ndim)):
+            return None
+    return [len(item) for item in inputs]
+
+
 def split_frame(X: Any, inputs: Any, names: Sequence[str] = ()) -> tuple[Any, Any]:
     """Return outputs and inputs, where inputs are named as columns of a frame that holds both.
 
@@ -148,21 +168,17 @@ def _rows_of(inputs: Any, outputs: Sequences, ahead: int) -> tuple[Table, Intege
     needed = outputs.lengths + ahead
     total = int(needed.sum())
     width = outputs.form.width + ahead
-    is_wide = isinstance(inputs, Mapping) or (
-        bool(outputs.form.width) and np.shape(inputs)[:2] == (outputs.count, width)
-    )
-    if is_wide:
+    if isinstance(inputs, Mapping) or (outputs.form.width and _shape(inputs)[:2] == (outputs.count, width)):
         table = steps_of(inputs).table
         if table.count == outputs.count * width:
             return table, np.flatnonzero(np.arange(width) < needed[:, None])
-    elif isinstance(inputs, list | tuple) and len(inputs) == outputs.count and all(map(_is_listed, inputs)):
-        wrong = [place for place, own in enumerate(inputs) if len(own) != needed[place]]
-        if not wrong:
-            return _end_to_end(inputs), np.arange(total)
-        if len({len(own) for own in inputs}) > 1 and not any(isinstance(own, str) for own in inputs):
-            place = wrong[0]
+    elif (lengths := lengths_of(inputs, outputs.form.kind == "words")) is not None:
+        if lengths == needed.tolist():
+            return steps_of(inputs).table, np.arange(total)
+        if len(lengths) == outputs.count and len(set(lengths)) > 1 and not isinstance(inputs[0], str):
+            place = next(at for at, length in enumerate(lengths) if length != needed[at])
             raise DataError(
-                f"the inputs of sequence {place} have {len(inputs[place])} steps, but need {needed[place]}"
+                f"the inputs of sequence {place} have {lengths[place]} steps, but need {needed[place]}"
                 + (f" (its {outputs.lengths[place]}, and {ahead} after its end)" if ahead else "")
             )
         table = _table(inputs)
@@ -179,18 +195,10 @@ def _rows_of(inputs: Any, outputs: Sequences, ahead: int) -> tuple[Table, Intege
     )
 
 
-def _is_listed(item: Any) -> bool:
-    return isinstance(item, str | list | tuple) or (hasattr(item, "__len__") and np.ndim(item) > 0)
-
-
-def _end_to_end(items: Sequence[Any]) -> Table:
-    """Return the steps of all sequences as one table."""
-    frames: list[Any] = [frame_of(item) for item in items]
-    if any(frame is None for frame in frames):
-        return steps_of([item for item in items if len(item)] or items).table
-    import narwhals as nw
-
-    return table_of(nw.concat(frames).to_native(), 0)
+def _shape(inputs: Any) -> tuple[int, ...]:
+    """Return the shape of an array or a frame; an empty one of anything else."""
+    array = inputs if isinstance(inputs, np.ndarray) else frame_of(inputs)
+    return () if array is None else tuple(array.shape)
 
 
 def _table(inputs: Any) -> Table:
@@ -201,6 +209,5 @@ def _table(inputs: Any) -> Table:
         return table_of(inputs)
     if not isinstance(inputs, list | tuple | np.ndarray):
         raise DataError(f"inputs are an array, a list or a frame with a row for each step, not {quoted(inputs)}")
-    if isinstance(inputs, list | tuple) and any(isinstance(cell, str) for cell in inputs):
-        inputs = np.array(inputs, object)
-    return table_of(np.reshape(inputs, (-1, 1)) if np.ndim(inputs) == 1 else inputs)
+    array = as_array(inputs, "the inputs", "the rows of the inputs differ: each is one cell, or equally many")
+    return table_of(array.reshape(-1, 1) if array.ndim == 1 else array)

@@ -314,10 +314,16 @@ def plain_label(cell: Any, name: str, any_kind: bool = False) -> Label:
     if isinstance(cell, Integral):
         return _whole_label(int(cell), name)
     if isinstance(cell, Real):
-        number = float(cell)
+        try:
+            number = float(cell)
+        except OverflowError:  # of a fraction
+            raise DataError(f"column {name!r} holds {quoted(cell)}, a number beyond 64 bits; {_AS_TEXT}") from None
         return _whole_label(int(number), name) if number.is_integer() else number
     if any_kind:
-        return str(cell)
+        try:
+            return str(cell)
+        except Exception:  # what an object's own __str__ raises
+            raise DataError(f"column {name!r} is given as {quoted(cell)}, which has no text") from None
     kind = type(cell).__name__
     raise DataError(f"column {name!r} holds {quoted(cell)}, a {kind}, which is no state; {_AS_TEXT}")
 

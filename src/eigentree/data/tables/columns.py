@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from itertools import pairwise
+from itertools import compress, pairwise
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
@@ -29,10 +29,11 @@ from eigentree.data.tables.state_rules import (
 )
 from eigentree.data.tables.table import ARRAY, Table, each_column, extra_columns, shown_columns, table_of
 from eigentree.errors import DataError, FileError, quoted, what_there_is
+from eigentree.graphs.graph import check_graph
 from eigentree.io.codec import FLAG, NUMBER, TEXT, TEXTS, VALUE, WHOLE, Field, Record, optional, tuple_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from numpy.typing import ArrayLike
 
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
     from eigentree.graphs.graph import LatentGraph
     from eigentree.io.codec import At
 
-__all__ = ["Columns", "checked_columns", "columns_content", "columns_of"]
+__all__ = ["Columns", "checked_columns", "columns_content", "columns_of", "require_columns"]
 
 
 @dataclass(frozen=True)
@@ -209,6 +210,16 @@ class Columns:
     def reading(self, unknown: UnknownRule) -> Columns:
         """Return the columns with another rule for labels that they do not have."""
         return self if self.unknown == unknown else replace(self, unknown=unknown)
+
+    def only(self, names: Collection[str]) -> Columns:
+        """Return some of the columns, in the order in which they stand."""
+        own = [name in names for name in self.names]
+        return replace(
+            self,
+            names=tuple(compress(self.names, own)),
+            states=tuple(compress(self.states, own)),
+            meanings=tuple(compress(self.meanings, own)),
+        )
 
     def are_of(self, graph: LatentGraph) -> bool:
         """Return whether these are the observed variables of a graph, with as many states."""
@@ -396,7 +407,7 @@ def _numbers(content: dict[str, Any], at: At) -> Numbers:
     ordered = numbers.least <= numbers.most and 0 <= numbers.step < np.inf
     if numbers.kind not in NUMBER_KINDS or not ordered:
         raise FileError(f"{at.where}: numbers are of a kind that there is not, or have no range")
-    if (numbers.kind == "date") != (re.fullmatch(DATE_TYPE, numbers.unit) is not None):
+    if not re.fullmatch(DATE_TYPE if numbers.kind == "date" else "", numbers.unit):
         raise FileError(f"{at.where}: dates have a type of numpy, and other numbers have none")
     return numbers
 
@@ -410,6 +421,18 @@ def _write_meaning(_: Any, __: str, value: Meaning) -> Any:
 
 
 MEANING = Field(_write_meaning, _meaning)
+
+
+def require_columns(columns: Any, graph: LatentGraph) -> None:
+    """Raise `DataError` unless these are columns, and those of a graph."""
+    if not isinstance(columns, Columns):
+        raise DataError(f"columns are those of a model, its columns_, not {quoted(columns)}")
+    check_graph(graph)
+    if columns.names != graph.observed:
+        raise DataError(
+            f"{shown_columns(columns.names)} are not the columns of the graph, {shown_columns(graph.observed)}"
+        )
+
 
 COLUMNS = Record(
     "a description of columns",

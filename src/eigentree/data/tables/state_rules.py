@@ -133,7 +133,9 @@ def given_kinds(kinds: Mapping[str, ColumnKind] | None, names: Sequence[str]) ->
     """Return what a user said that columns are, by name."""
     for name, kind in (kinds or {}).items():
         if name not in names:
-            what = "covariates" if kind == "covariate" else "emissions"
+            what = {"covariate": "covariates", "categorical": "group, known_class or emissions"}.get(
+                kind, "emissions"
+            )
             raise DataError(f"{what} name {quoted(name)}, which is no column{did_you_mean(name, names)}")
     return kinds or {}
 

@@ -10,6 +10,7 @@ from eigentree.data.tables.rows import Rows
 from eigentree.data.tables.weights import positive_weights, warn_of_few
 from eigentree.em.mixed.emission_choice import coded_columns, is_of_covariates
 from eigentree.em.mixed.mixed_rows import MixedRows
+from eigentree.errors import DataError
 from eigentree.messages import notice
 
 if TYPE_CHECKING:
@@ -67,10 +68,15 @@ class NumberColumns(NamedTuple):
         warn_of_few(weights)
         found = MixedRows.of(*self._levelled(rows.encode(), rows.values()), weights)
         complete = self._complete(found)
+        if not len(complete.weights):
+            raise DataError(
+                "no row has all covariates; impute these before, or drop the one with most missing cells"
+            )
         if left_out := len(found.weights) - len(complete.weights):
             notice(
                 f"{left_out} of {len(found.weights)} rows miss a covariate and are left out, as classes depend on "
-                f"all covariates; impute these before, or drop the one with most missing cells, to keep more rows"
+                f"all covariates; impute these before, or drop the one with most missing cells, to keep more rows",
+                UserWarning,
             )
         return complete
 

@@ -97,6 +97,16 @@ class Membership(Emission):
         return (self.states - 1) * (int(self.whitening.shape[1]) - 1)
 
     @property
+    def n_coordinates(self) -> int:
+        """The intercept and slopes of all states but one, along uncorrelated terms."""
+        return (self.states - 1) * int(self.whitening.shape[1])
+
+    def moved(self, by: Floats) -> Self:
+        """Return the emission at other coefficients of uncorrelated terms; the shares of the rows stay."""
+        steps = np.reshape(by, (self.states - 1, self.whitening.shape[1])) @ self.whitening.T
+        return replace(self, coefficients=self.coefficients + np.concatenate([np.zeros_like(steps[:1]), steps]))
+
+    @property
     def kept(self) -> Booleans:
         """Which terms have a coefficient: those that do not depend linearly on others before them."""
         return np.asarray(self.whitening.any(axis=1))
@@ -172,12 +182,6 @@ class Membership(Emission):
         """Return known covariates; raise `DataError` where one is missing."""
         need_known(cells)
         return cells
-
-    def summary(self, column: int) -> tuple[str, Sequence[Any], Floats]:
-        """Return the coefficients of one column in each state."""
-        counts = term_counts(self.levels)
-        first = 1 + sum(counts[:column])
-        return "term", range(counts[column]), self.coefficients[:, first : first + counts[column]]
 
     def is_proper(self) -> bool:
         """Return whether the parameters are those of a regression."""

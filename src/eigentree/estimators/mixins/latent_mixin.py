@@ -61,7 +61,7 @@ class LatentMixin(HiddenQueries, DensityMixin):
     @property
     def emissions_(self) -> dict[Any, Emission]:
         """The learned distributions of number columns, by name, or by tuple of names where several share one."""
-        found = self._tables.all_emissions.items()
+        found = self._tables.measurement.all_emissions.items()
         return {names[0] if len(names) == 1 else names: emission for names, emission in found}
 
     @property

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from eigentree.data.tables.columns import Columns
 from eigentree.data.tables.labeled_table import LabeledTable, TablesByName
 from eigentree.data.tables.numbers import Numbers
 from eigentree.errors import NetworkError
+from eigentree.graphs.graph import LatentGraph
 from eigentree.inference.mixed.mixed_model import MixedModel
 from eigentree.inference.mixed.number_leaves import blocks_of
 from eigentree.inference.networks.network import LatentNetwork
@@ -25,7 +27,6 @@ if TYPE_CHECKING:
     from eigentree.arrays import Codes, Floats, Integers
     from eigentree.data.tables.rows import Rows
     from eigentree.emissions.base import Emission
-    from eigentree.graphs.graph import LatentGraph
 
 __all__ = ["MixedNetwork"]
 
@@ -63,6 +64,10 @@ class MixedNetwork(LatentNetwork):
         self._emissions = {
             (names,) if isinstance(names, str) else tuple(names): emission for names, emission in emissions.items()
         }
+        if () in self._emissions:
+            raise NetworkError("an emission is of at least one column, not of none")
+        for name in chain.from_iterable(self._emissions):
+            graph.require(name)
         # The emission of a category, such as ordered levels, is a table that has fewer parameters than others.
         coded = {names: each for names, each in self._emissions.items() if graph.states[names[0]] > 1}
         self.emissions = {names: each for names, each in self._emissions.items() if names not in coded}
@@ -82,6 +87,10 @@ class MixedNetwork(LatentNetwork):
                 raise NetworkError(
                     f"{name!r} is a number, which has one state in the graph, not {graph.states[name]}"
                 )
+        if columns is not None and (apart := numbers ^ set(columns.numbers)):
+            raise NetworkError(
+                f"{', '.join(map(repr, sorted(apart)))}: columns of numbers, and they alone, have a density"
+            )
         ones = {name: np.ones([*(graph.states[parent] for parent in graph.parents(name)), 1]) for name in numbers}
         super().__init__(
             graph, {**tables, **shown, **ones}, None, columns or _columns(graph, numbers), hidden_labels
@@ -124,11 +133,29 @@ class MixedNetwork(LatentNetwork):
             emissions[group] = emission.permuted(order)
         return type(self)(self.graph, discrete.tables, emissions, self.columns, discrete.hidden_labels)
 
+    @cached_property
+    def measurement(self) -> LatentNetwork:
+        """The network without covariates: hidden variables that depend on some have their shares."""
+        conditions = {name for group, own in self.emissions.items() if own.conditions for name in group}
+        if not conditions:
+            return self
+        graph = LatentGraph(
+            {name: count for name, count in self.graph.states.items() if name not in conditions},
+            [edge for edge in self.graph.edges if not conditions & set(edge)],
+            self.graph.hidden,
+        )
+        tables = {name: table for name, table in self.tables.items() if name in graph.states}
+        emissions = {group: each for group, each in self.all_emissions.items() if not conditions & set(group)}
+        columns = self.columns.only(graph.observed)
+        if emissions:
+            return type(self)(graph, tables, emissions, columns, self.hidden_labels)
+        return LatentNetwork(graph, tables, None, columns, self.hidden_labels)
+
     @property
     def labeled_tables(self) -> dict[Any, LabeledTable]:
         """The tables with their axes and states named; of a number mean and standard deviation in each state."""
         found: dict[Any, LabeledTable] = {}
-        for name in self.graph.names:
+        for name in self.measurement.graph.names:
             parents = self.graph.parents(name)
             axes, labels = [*parents], [self.labels(parent) for parent in parents]
             if name in self.columns.numbers:

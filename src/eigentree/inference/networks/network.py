@@ -142,6 +142,11 @@ class LatentNetwork(HiddenQueries):
         return {}
 
     @property
+    def measurement(self) -> LatentNetwork:
+        """The network without covariates: itself, where there are none."""
+        return self
+
+    @property
     def columns(self) -> Columns:
         """The observed variables, and what their states are called."""
         return self._known_columns

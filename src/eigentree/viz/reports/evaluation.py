@@ -161,7 +161,7 @@ def _cross_validated(learn: Learner, data: EvaluationData) -> Floats:
 
 def baselines(data: EvaluationData) -> list[tuple[str, Learner]]:
     """Return the baselines of rows or sequences, by name."""
-    numbers, categories = data.columns.numbers, data.categories
+    numbers, categories = data.adapter.numbers, data.categories
     if data.starts is None:
         tree = "Chow-Liu tree of the columns"
         if numbers:
@@ -178,13 +178,13 @@ def _independent(data: EvaluationData) -> Scorer:
     marginal = {column: _marginal(_counts(data, column)) for column in data.categories}
     # A missing cell costs nothing.
     costs = {column: np.append(np.log(share), 0.0) for column, share in marginal.items()}
-    normal = [_normal(own[:, None]) for own in data.values.T]
+    normal = [_normal(own[:, None]) for own in data.numbers.T]
 
     def scored(rows: EvaluationData) -> Floats:
         each = np.zeros(len(rows.codes))
         for column, cost in costs.items():
             each += cost[rows.codes[:, column]]
-        for own, cells in zip(normal, rows.values.T, strict=True):
+        for own, cells in zip(normal, rows.numbers.T, strict=True):
             each += own.log_prob(cells[:, None])[:, 0]
         return each if rows.starts is None else sums_of_sequences(each, rows.starts)
 
@@ -199,14 +199,14 @@ def _normal(cells: Floats) -> Emission:
 def _together(data: EvaluationData) -> Scorer:
     """Return what scores categories by their Chow-Liu tree, and numbers by one normal distribution."""
     trees = [_chow_liu(data)] if data.categories else []
-    normal = [_normal(data.values)] if data.columns.numbers else []
+    normal = [_normal(data.numbers)] if data.adapter.numbers else []
 
     def scored(rows: EvaluationData) -> Floats:
         total = np.zeros(rows.count)
         for tree in trees:
             total += tree(rows)
         for own in normal:
-            total += own.log_prob(rows.values)[:, 0]
+            total += own.log_prob(rows.numbers)[:, 0]
         return total
 
     return scored

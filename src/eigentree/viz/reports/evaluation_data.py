@@ -26,6 +26,7 @@ from eigentree.estimators.mixins.latent_mixin import LatentMixin
 from eigentree.estimators.mixins.sequence_mixin import SequenceMixin, sequence_and_time
 from eigentree.estimators.spectral_hmm import SpectralHMM
 from eigentree.graphs.structure_learning import mixed_tree
+from eigentree.inference.mixed.mixed_model import MixedModel
 from eigentree.inference.mixed.mixed_network import MixedNetwork
 from eigentree.inference.networks.network import LatentNetwork
 from eigentree.inference.sequences.hmm_chain import Chain
@@ -67,7 +68,13 @@ class ModelAdapter:
     @property
     def measure(self) -> str:
         """What is known of a row or sequence: its log probability, or with numbers its log density."""
-        return "log density" if self.columns.numbers else "log probability"
+        return "log density" if self.numbers else "log probability"
+
+    @property
+    def numbers(self) -> dict[str, int]:
+        """The columns of numbers that have a distribution, as covariates have not; their places among numbers."""
+        shown = self.columns.numbers if self.steps else self.graph.observed
+        return {name: place for place, name in enumerate(self.columns.numbers) if name in shown}
 
     @property
     def hidden(self) -> dict[str, int]:
@@ -194,6 +201,11 @@ class EvaluationData:
         return Rows.of_codes(cells, self.columns)
 
     @property
+    def numbers(self) -> Floats:
+        """The cells of number columns that have a distribution."""
+        return self.values[:, list(self.adapter.numbers.values())]
+
+    @property
     def categories(self) -> list[int]:
         """The places of the columns that are no numbers."""
         return [place for place in range(len(self.columns.names)) if place not in self.columns.number_places]
@@ -241,6 +253,10 @@ class EvaluationData:
                 categories, self.model.distributions(self.codes, categories), strict=True
             ):
                 yield 0, column, self.codes[:, column], proba
+            return
+        if not isinstance(self.model, MixedModel):
+            for column in categories:
+                yield 0, column, self.codes[:, column], self.model.predict(self.rows, names[column])[0]
             return
         for part, known, _ in self.model.evidence(self.rows):
             places = [known.network.graph.column(names[column]) for column in categories]

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from eigentree.counting.levels.number_scales import level_rows
 from eigentree.inference.mixed.mixed_model import MixedModel
 from eigentree.inference.sequences.hmm_chain import Chain
+from eigentree.spectral.learn.number_model import SpectralNumberModel
 from eigentree.viz.reports.evaluation_data import sampled
 
 if TYPE_CHECKING:
@@ -73,7 +75,7 @@ def number_accuracies(data: EvaluationData) -> tuple[NumberAccuracy, ...]:
     """Return how well the model predicts masked numbers, those first where it explains most."""
     most = MOST_STEPS
     if data.starts is None:
-        most = MOST_CELLS // max(1, len(data.columns.numbers)) + 1
+        most = MOST_CELLS // max(1, len(data.adapter.numbers)) + 1
     found = []
     for one in masked_numbers(data, most):
         if not len(one.value):
@@ -96,13 +98,15 @@ def averages(found: Sequence[NumberAccuracy]) -> tuple[float, float]:
 
 def masked_numbers(data: EvaluationData, most: int) -> list[MaskedNumbers]:
     """Return predictions of the known numbers of at most so many rows, or steps of sequences, sampled."""
-    if not isinstance(data.model, Chain | MixedModel):
-        # Spectral models have no states, and so no distributions of a number in each.
+    if not isinstance(data.model, Chain | MixedModel | SpectralNumberModel):
+        # Spectral models of sequences have no distributions of a number given both sides.
         return []
     if data.starts is not None:
-        return [_of_steps(data, name, most) for name in data.columns.numbers]
+        return [_of_steps(data, name, most) for name in data.adapter.numbers]
     units = sampled(data.count, most, SEED)
-    return [_of_rows(data, name, units) for name in data.columns.numbers]
+    if isinstance(data.model, SpectralNumberModel):
+        return [_of_levels(data, data.model, name, units) for name in data.adapter.numbers]
+    return [_of_rows(data, name, units) for name in data.adapter.numbers]
 
 
 def _of_rows(data: EvaluationData, name: str, units: Integers) -> MaskedNumbers:
@@ -126,6 +130,22 @@ def _of_rows(data: EvaluationData, name: str, units: Integers) -> MaskedNumbers:
             parts.append(_prediction(model.emissions[group], group.index(name), cells, proba, value[part]))
     columns = map(np.concatenate, zip(*parts, strict=True))
     return MaskedNumbers(name, units, np.zeros(len(units), np.int64), value, *columns)
+
+
+def _of_levels(data: EvaluationData, model: SpectralNumberModel, name: str, units: Integers) -> MaskedNumbers:
+    """Return predictions of a number by a spectral model from the other cells of some rows."""
+    place, column = data.columns.numbers.index(name), data.columns.position(name)
+    units = units[~np.isnan(data.values[units, place])]
+    value, scale = data.values[units, place], model.numbers[column]
+    codes = level_rows(data.chosen(units).rows, model.scales).encode()
+    ((tables, _),) = model.distributions(codes, [column])
+    mean = tables @ scale.means
+    spread = np.sqrt(np.maximum(tables @ scale.squares - mean**2, 0.0))
+    level = scale.levels(value).astype(np.int64)[:, None]
+    # Half of a number's own level is on either side.
+    below = (np.take_along_axis(tables.cumsum(axis=1) - tables / 2, level, axis=1))[:, 0]
+    tail = (2 * np.minimum(below, 1 - below)).clip(0.0, 1.0)
+    return MaskedNumbers(name, units, np.zeros(len(units), np.int64), value, mean, spread, tail)
 
 
 def _of_steps(data: EvaluationData, name: str, most: int) -> MaskedNumbers:

@@ -151,7 +151,7 @@ def likelihood_section(facts: Facts, found: Likelihoods) -> list[Html | None]:
         for where, own in groups
         for one in own
     ]
-    if facts.adapter.columns.numbers:
+    if facts.adapter.numbers:
         how += (
             " Numbers have densities, in the units of their columns, and categories probabilities. In baselines "
             "numbers are normal."
