@@ -33,6 +33,7 @@ TOPICS = (
     "classes",
     "blrt",
     "imputing",
+    "multiple_imputation",
     "mixed_tables",
     "structures",
     "density",

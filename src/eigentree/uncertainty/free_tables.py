@@ -11,11 +11,13 @@ import numpy as np
 from eigentree.em.constraints import ConstrainedLayout
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from eigentree.arrays import Booleans, Floats, Integers
     from eigentree.em.optimize.objective import SimplexVector
     from eigentree.emissions.base import Emission
 
-__all__ = ["STEP", "EmissionScores", "FreeTables"]
+__all__ = ["STEP", "EmissionScores", "FreeTables", "at_boundary"]
 
 STEP = 1e-4
 """The step of central differences, along coordinates in which 1 is far: their error, in proportion, is about
@@ -64,7 +66,7 @@ class FreeTables:
         """
         equal = layout.first_equal if isinstance(layout, ConstrainedLayout) else np.arange(len(values))
         used, added = (np.bincount(equal, own, len(values))[equal] for own in (counts, prior))
-        moving = estimated & (values > 0) & (used >= np.maximum(LEAST_COUNT, np.minimum(added, MOST_PRIOR)))
+        moving = estimated & (values > 0) & ~at_boundary(used, added)
         return cls(values, layout.lengths, moving, equal)
 
     @cached_property
@@ -113,6 +115,11 @@ class FreeTables:
         return np.bincount(self.first_equal, parts, len(parts))[self.entries].astype(np.float64)
 
 
+def at_boundary(counts: NDArray[Any], prior: NDArray[Any]) -> Booleans:
+    """Return which entries are at the boundary, given how often rows are expected to use them and pseudo-counts."""
+    return np.asarray(counts < np.maximum(LEAST_COUNT, np.minimum(prior, MOST_PRIOR)))
+
+
 @dataclass(frozen=True, eq=False)
 class EmissionScores:
     """An emission at some coordinates, whose statistics are the gradient there: what an E-step needs of one.
@@ -129,6 +136,11 @@ class EmissionScores:
 
     emission: Emission
     by: Floats
+
+    @property
+    def states(self) -> int:
+        """Number of states of the parent."""
+        return self.emission.states
 
     @cached_property
     def moved(self) -> Emission:

@@ -81,6 +81,9 @@ def _parameters(model: Any) -> Iterator[Line]:
             for key, table in own.items() if isinstance(own, Mapping) else [("", own)]:
                 name = key if part == "emissions" and key else f"{part} {key}".strip()
                 yield from _entries(name, table, table.ndim if part == "start" else 1, scales)
+        for what in _logits(model):
+            table = model.coefficients_[what]
+            yield from _entries(f"{what} coefficients", table, 1, dict.fromkeys(table.states[-1], "identity"))
         return
     for key, table in tables.items():
         name, targets = (", ".join(key), len(key)) if isinstance(key, tuple) else (key, 1)
@@ -90,6 +93,13 @@ def _parameters(model: Any) -> Iterator[Line]:
         # Those of the first class are zero: others are compared with it.
         others = LabeledTable(np.asarray(table)[1:], table.names, [table.states[0][1:], table.states[1]])
         yield from _entries("coefficients", others, 1, dict.fromkeys(table.states[1], "identity"))
+
+
+def _logits(model: Any) -> list[str]:
+    """Return which tables of a chain depend on inputs by logits."""
+    inputs = getattr(model.model_, "tables", None)
+    channels = model.columns_.names
+    return [] if inputs is None else [what for what, own in inputs.named(channels) if own.kind == "logit"]
 
 
 def parameter_tables(model: Any) -> dict[Any, Any]:

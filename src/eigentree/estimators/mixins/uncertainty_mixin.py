@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from eigentree.arrays import Floats
     from eigentree.uncertainty.estimates import Estimates
-    from eigentree.uncertainty.information import Kind
+    from eigentree.uncertainty.information import FreeModel, Kind
 
 __all__ = ["UncertaintyMixin"]
 
@@ -97,9 +97,7 @@ class UncertaintyMixin(Parameters):
             h      0           0.5207      0.0247  [0.4723, 0.5688]
             h      1           0.4793      0.0247  [0.4312, 0.5277]
         """
-        from eigentree.uncertainty.free_models import free_model
         from eigentree.uncertainty.information import Information
-        from eigentree.uncertainty.refits import FittedModel
 
         self._require_fit()
         if "search_" in vars(self):
@@ -107,10 +105,22 @@ class UncertaintyMixin(Parameters):
         given: dict[str, Any] = {"lengths": lengths, "sample_weight": sample_weight, "inputs": inputs}
         if X is None:
             X, given = self._training
-        if given.pop("inputs", None) is not None:
-            raise DataError("there are no standard errors of models with inputs yet; use bootstrap")
-        fitted = FittedModel.of(self, X, given.get("lengths"), given.get("sample_weight"))
-        return Information(free_model(fitted)).estimates(statistic, kind, clusters)
+        return Information(self._free_model(X, **given)).estimates(statistic, kind, clusters)
+
+    def _free_model(
+        self,
+        X: ArrayLike | Any,
+        sample_weight: ArrayLike | None = None,
+        lengths: ArrayLike | None = None,
+        inputs: Any = None,
+    ) -> FreeModel:
+        """Return the fitted estimator along its free coordinates, with data."""
+        from eigentree.uncertainty.free_models import free_model
+        from eigentree.uncertainty.refits import FittedModel
+
+        if inputs is not None:
+            raise DataError("the model was fitted without inputs, so it takes none; leave them out")
+        return free_model(FittedModel.of(self, X, lengths, sample_weight))
 
     def vcov(self, X: ArrayLike | Any = None, **options: Unpack[EstimateOptions]) -> Floats:
         """Return the covariance matrix of all parameters, in the order of `estimates`, whose arguments it takes."""
