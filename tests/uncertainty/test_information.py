@@ -326,7 +326,7 @@ def test_arguments_are_checked() -> None:
 
 
 def with_inputs(symbols: bool) -> tuple[et.EMHMM, list[np.ndarray], list[np.ndarray]]:
-    """A fitted model whose transitions depend on an input, of symbols or of numbers, and numbers that depend too."""
+    """A fitted model whose transitions depend on an input, of symbols or of numbers, with its data."""
     random = np.random.default_rng(2)
     inputs = [random.integers(0, 2, 12) if symbols else random.normal(size=12) for _ in range(25)]
     steps = []
@@ -339,7 +339,9 @@ def with_inputs(symbols: bool) -> tuple[et.EMHMM, list[np.ndarray], list[np.ndar
         steps.append(np.array(shown))
     given = [np.array(["a", "b"])[own] for own in inputs] if symbols else inputs
     affects = ("start", "transitions", "emissions") if symbols else "transitions"
-    model = et.EMHMM(2, inputs_affect=affects, tol=1e-10, random_state=0, n_init=1, init="random", pseudo_counts=0.5)
+    model = et.EMHMM(
+        2, inputs_affect=affects, tol=1e-10, random_state=0, n_init=1, init="random", pseudo_counts=0.5
+    )
     return model.fit(steps, inputs=given), steps, given
 
 
@@ -352,7 +354,9 @@ def test_models_with_inputs_have_standard_errors_too(symbols: bool) -> None:
 
     def objective(by: np.ndarray) -> float:
         tables, scores = free._at(by)
-        return float(free.totals @ free.log_prob(by)) + free.objective.log_prior_of(tables, [s.moved for s in scores])
+        return float(free.totals @ free.log_prob(by)) + free.objective.log_prior_of(
+            tables, [s.moved for s in scores]
+        )
 
     gradient = free.gradient(step[0])
     assert_allclose(
@@ -366,3 +370,13 @@ def test_models_with_inputs_have_standard_errors_too(symbols: bool) -> None:
     assert ("transitions coefficients" in named) != symbols
     assert np.isfinite(found.standard_errors).sum() >= free.count
     assert not found.notes
+
+
+def test_numbers_that_depend_on_symbols_have_a_moment_for_each() -> None:
+    random = np.random.default_rng(0)
+    given = [np.array(["a", "b"])[random.integers(0, 2, 10)] for _ in range(20)]
+    steps = [random.normal(np.where(own == "a", 0.0, 6.0) + 3.0 * (random.random(10) < 0.5)) for own in given]
+    model = et.EMHMM(2, inputs_affect="emissions", emissions="gaussian", random_state=0, n_init=1)
+    errors = model.fit(steps, inputs=given).standard_errors_["x0"]
+    assert errors.shape == (2, 2, 2)
+    assert np.isfinite(errors).all()
