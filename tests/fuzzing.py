@@ -73,9 +73,15 @@ BETWEEN_ROOMS = {
 """Methods that take what only the package itself makes."""
 
 FUNCTIONS = (
+    "bivariate_residuals()",
+    "bootstrap()",
+    "bootstrap_likelihood_ratio_test()",
+    "classification_table()",
     "dependencies()",
     "expected_counts()",
+    "goodness_of_fit()",
     "learn_structure()",
+    "likelihood_ratio_test()",
     "multiple_imputation()",
     "plot.decoded()",
     "plot.graph()",
@@ -88,6 +94,7 @@ FUNCTIONS = (
     "plot.tree()",
     "pool()",
     "profiles()",
+    "replicate_variance()",
     "report()",
     "select()",
 )

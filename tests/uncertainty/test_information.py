@@ -325,53 +325,6 @@ def test_arguments_are_checked() -> None:
         et.EMJunctionTree(random_state=0).fit(X).estimates()
 
 
-def with_inputs(symbols: bool) -> tuple[et.EMHMM, list[np.ndarray], list[np.ndarray]]:
-    """A fitted model whose transitions depend on an input, of symbols or of numbers, with its data."""
-    random = np.random.default_rng(2)
-    inputs = [random.integers(0, 2, 12) if symbols else random.normal(size=12) for _ in range(25)]
-    steps = []
-    for own in inputs:
-        state, shown = 0, []
-        for cell in own:
-            stays = 1 / (1 + np.exp(-1.0 - cell))
-            state = state if random.random() < stays else 1 - state
-            shown.append(random.choice(3, p=[[0.7, 0.2, 0.1], [0.1, 0.2, 0.7]][state]))
-        steps.append(np.array(shown))
-    given = [np.array(["a", "b"])[own] for own in inputs] if symbols else inputs
-    affects = ("start", "transitions", "emissions") if symbols else "transitions"
-    model = et.EMHMM(
-        2, inputs_affect=affects, tol=1e-10, random_state=0, n_init=1, init="random", pseudo_counts=0.5
-    )
-    return model.fit(steps, inputs=given), steps, given
-
-
-@pytest.mark.parametrize("symbols", [False, True])
-def test_models_with_inputs_have_standard_errors_too(symbols: bool) -> None:
-    model, steps, given = with_inputs(symbols)
-    own = Information(model._free_model(steps, inputs=given))
-    free: Any = own.model
-    step = 1e-3 * np.eye(free.count)
-
-    def objective(by: np.ndarray) -> float:
-        tables, scores = free._at(by)
-        return float(free.totals @ free.log_prob(by)) + free.objective.log_prior_of(
-            tables, [s.moved for s in scores]
-        )
-
-    gradient = free.gradient(step[0])
-    assert_allclose(
-        gradient, [(objective(step[0] + h) - objective(step[0] - h)) / 2e-3 for h in step], atol=1e-3, rtol=1e-5
-    )
-    for place in (0, free.count - 1):
-        second = (objective(step[place]) - 2 * objective(0 * step[0]) + objective(-step[place])) / 1e-6
-        assert_allclose(own.observed[place, place], -second, rtol=1e-4)
-    found = model.estimates()
-    named = {labels[0] for labels in found.labels}
-    assert ("transitions coefficients" in named) != symbols
-    assert np.isfinite(found.standard_errors).sum() >= free.count
-    assert not found.notes
-
-
 def test_numbers_that_depend_on_symbols_have_a_moment_for_each() -> None:
     random = np.random.default_rng(0)
     given = [np.array(["a", "b"])[random.integers(0, 2, 10)] for _ in range(20)]

@@ -67,7 +67,6 @@ if TYPE_CHECKING:
     from eigentree.em.init.chains import ChainKind
     from eigentree.em.init.number_starts import NumberStart
     from eigentree.em.optimize.stopping import Rule
-    from eigentree.uncertainty.information import FreeModel
     from eigentree.validation import Seed
 
 __all__ = ["EMHMM", "HMM"]
@@ -315,22 +314,6 @@ class EMHMM(IterativeMixin, InputMixin):
             | remembered
             | self._run_attributes(state, fit.whole.weight, fit.validation)
         )
-
-    def _free_model(
-        self,
-        X: ArrayLike | Any,
-        sample_weight: ArrayLike | None = None,
-        lengths: ArrayLike | None = None,
-        inputs: Any = None,
-    ) -> FreeModel:
-        """Return the fitted estimator along its free coordinates, with data."""
-        if self._inputs is None:
-            return super()._free_model(X, sample_weight, lengths, inputs)
-        from eigentree.uncertainty.free_inputs import input_model
-
-        sequences = self._sequences(X, lengths, inputs)
-        assert isinstance(sequences, InputSequences)
-        return input_model(self, sequences, positive_weights(sample_weight, sequences.count))
 
     @property
     def _column_kinds(self) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Hidden Markov models with inputs along free coordinates: tables by symbol, and coefficients of logits."""
+"""Hidden Markov models with inputs along free coordinates: what standard errors of coefficients come from."""
 
 from __future__ import annotations
 
@@ -9,149 +9,107 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eigentree.em.inputs.input_objective import InputLayout, InputObjective
+from eigentree.em.chain_fit import ChainLayout
+from eigentree.em.inputs.input_objective import InputLayout, InputObjective, gradient_of
 from eigentree.em.inputs.input_pass import InputPass
-from eigentree.inference.sequences.input_chain import InputChain, InputTables
-from eigentree.uncertainty.free_tables import EmissionScores, FreeTables, at_boundary
+from eigentree.emissions.covariates.multinomial_logit import information
+from eigentree.inference.sequences.input_chain import InputTables
+from eigentree.uncertainty.free_tables import EmissionScores, FreeTables
 from eigentree.uncertainty.information import FreeModel
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from eigentree.arrays import Booleans, Floats, Integers
     from eigentree.data.sequences.inputs import InputSequences
+    from eigentree.em.inputs.input_pass import InputCounts
     from eigentree.emissions.base import Emission
-    from eigentree.inference.sequences.input_chain import DependentTable
+    from eigentree.inference.sequences.input_chain import DependentTable, InputChain
 
-__all__ = ["InputModel", "input_model"]
-
-
-@dataclass(frozen=True, eq=False)
-class FreeLogits:
-    """The free coordinates of multinomial logits: coefficients of uncorrelated covariates, but for a reference.
-
-    Attributes
-    ----------
-    table : DependentTable
-    design : array, shape (inputs, covariates)
-    whitening : array, shape (covariates, independent covariates)
-        Covariates times this are uncorrelated and have the mean square 1 in the steps.
-    """
-
-    table: DependentTable
-    design: Floats
-    whitening: Floats
-
-    @classmethod
-    def of(cls, table: DependentTable, design: Floats, shares: Floats) -> FreeLogits:
-        """Return the coordinates of a table, given the share of each input among steps."""
-        weighted = design * np.sqrt(shares)[:, None]
-        _, sizes, turn = np.linalg.svd(weighted, full_matrices=False)
-        kept = sizes > sizes[0] * max(weighted.shape) * np.finfo(np.float64).eps
-        return cls(table, design, np.asarray(turn[kept].T / sizes[kept]))
-
-    @cached_property
-    def _moving(self) -> Booleans:
-        """Which classes have coefficients: all that are possible but the first of each row."""
-        moving = self.table.possible.copy()
-        moving[np.arange(len(moving)), moving.argmax(axis=1)] = False
-        return moving
-
-    @property
-    def count(self) -> int:
-        """The number of coordinates."""
-        return int(self._moving.sum()) * int(self.whitening.shape[1])
-
-    def moved(self, by: Floats) -> DependentTable:
-        """Return the table at some coordinates."""
-        if not by.any():
-            return self.table
-        steps = np.zeros((self.whitening.shape[1], *self._moving.shape))
-        steps[:, self._moving] = by.reshape(len(steps), -1)
-        return replace(self.table, array=self.table.array + np.tensordot(self.whitening, steps, 1))
-
-    def gradient(self, table: DependentTable, counts: Floats) -> Floats:
-        """Return the derivative of the objective, given counts at each input, pseudo-counts included."""
-        apart = counts - counts.sum(axis=-1, keepdims=True) * table.proba(self.design)
-        return np.tensordot((self.design @ self.whitening).T, apart, 1)[:, self._moving].ravel()
-
-    def complete_information(self, counts: Floats) -> Floats:
-        """Return about how much rows say of each coordinate: the count of its row of the table."""
-        totals = np.broadcast_to(counts.sum(axis=(0, 2))[:, None], self._moving.shape)[self._moving]
-        return np.tile(totals, self.whitening.shape[1])
-
-
-@dataclass(frozen=True, eq=False)
-class FreeEntries:
-    """The free coordinates of probabilities, which are the same at all inputs, or others at each symbol."""
-
-    table: DependentTable
-    tables: FreeTables
-
-    @classmethod
-    def of(cls, table: DependentTable, counts: Floats, prior: Floats, is_learned: bool) -> FreeEntries:
-        """Return the coordinates of a table, given how often steps are expected to use its entries."""
-        values, width = table.array.ravel(), table.array.shape[-1]
-        possible = np.broadcast_to(table.possible, table.array.shape).ravel()
-        added = np.broadcast_to(prior, counts.shape).ravel()
-        moving = possible & is_learned & (values > 0) & ~at_boundary(counts.ravel(), added)
-        lengths = np.full(values.size // width, width)
-        return cls(table, FreeTables(values, lengths, moving, np.arange(values.size)))
-
-    @property
-    def count(self) -> int:
-        """The number of coordinates."""
-        return len(self.tables.entries)
-
-    def moved(self, by: Floats) -> DependentTable:
-        """Return the table at some coordinates."""
-        return replace(self.table, array=self.tables.moved(by).reshape(self.table.array.shape))
-
-    def gradient(self, table: DependentTable, counts: Floats) -> Floats:
-        """Return the derivative of the objective, given counts at each input, pseudo-counts included."""
-        return self.tables.gradient(table.array.ravel(), counts.ravel())
-
-    def complete_information(self, counts: Floats) -> Floats:
-        """Return the information of each coordinate by itself, if no state were hidden."""
-        return self.tables.complete_information(counts.ravel())
+__all__ = ["InputModel"]
 
 
 @dataclass(frozen=True, eq=False)
 class InputModel(FreeModel):
-    """A fitted hidden Markov model with inputs."""
+    """A fitted hidden Markov model with inputs: logits of its tables, coefficients, and what moves emissions."""
 
     model: Any
     data: InputSequences
     weights: Floats
     places: Integers
     objective: InputObjective
-    tables: Sequence[DependentTable]
-    emissions: Sequence[Emission]
     unit: str = "sequence"
 
-    @cached_property
-    def _here(self) -> tuple[list[Floats], list[Floats]]:
-        """Expected counts at the estimate, without pseudo-counts: of tables' entries, and of emissions' states."""
-        still = [EmissionScores(own, np.zeros(own.n_coordinates)) for own in self.emissions]
-        found = self.objective.expected(self.tables, still)  # type: ignore[arg-type]
-        pairs = zip(found.tables, self.objective.pseudo_counts, strict=True)
-        totals = [own[len(each.by) :] for own, each in zip(found.statistics, still, strict=True)]
-        return [counts - extra for counts, extra in pairs], totals
+    @classmethod
+    def of(cls, model: Any, sequences: InputSequences, weights: Floats) -> InputModel:
+        """Return a fitted estimator with the sequences that it was fitted to."""
+        chain: InputChain = model.model_
+        allowed = (chain.tables.transitions.possible,)
+        starts = () if model.start is None else (chain.tables.start.array.ravel(),)
+        plain = ChainLayout(chain.sizes, 1, sequences.columns.states, allowed, starts)
+        kinds = tuple(table.kind for _, table in chain.tables.named(chain.columns.names))
+        layout = InputLayout.of(plain, sequences.design, kinds, chain.numbers)
+        prior = plain.prior(float(model.pseudo_counts), float(model.sticky))
+        walk = InputPass.of_distinct(sequences, weights, chain.numbers, model.n_jobs)
+        used = np.flatnonzero((weights > 0) & (sequences.lengths > 0))
+        places = np.full(sequences.count, -1)
+        places[used] = np.arange(len(used))
+        return cls(model, sequences.chosen(used), weights, places, InputObjective(layout, walk, prior))
 
     @cached_property
-    def _parts(self) -> list[FreeLogits | FreeEntries]:
-        walk, found = self.objective.walk, list[FreeLogits | FreeEntries]()
-        for place, (table, counts) in enumerate(zip(self.tables, self._here[0], strict=True)):
+    def _tables(self) -> list[DependentTable]:
+        chain: InputChain = self.model.model_
+        return [table for _, table in chain.tables.named(chain.columns.names)]
+
+    @cached_property
+    def _emissions(self) -> list[Emission]:
+        return list(self.model.model_.numbers.values())
+
+    @cached_property
+    def _shown(self) -> InputCounts:
+        """What is expected at the estimate, pseudo-counts included; of emissions counts of states come last."""
+        still = [EmissionScores(own, np.zeros(own.n_coordinates)) for own in self._emissions]
+        return self.objective.expected(self._tables, still)  # type: ignore[arg-type]
+
+    @cached_property
+    def _free(self) -> FreeTables:
+        """The coordinates of tables of probabilities."""
+        tables, counts, prior, learned = [], [], [], []
+        extra = self.objective.pseudo_counts
+        for place, table in enumerate(self._tables):
             if table.kind == "logit":
-                found.append(FreeLogits.of(table, walk.design, walk.shares[2]))
-            else:
-                is_learned = place > 0 or not self.objective.layout.starts
-                found.append(FreeEntries.of(table, counts, self.objective.pseudo_counts[place], is_learned))
+                continue
+            tables.append(table.array)
+            counts.append((self._shown.tables[place] - extra[place]).reshape(table.array.shape))
+            prior.append(np.broadcast_to(extra[place], self._shown.tables[place].shape).reshape(table.array.shape))
+            given = place == 0 and self.model.start is not None
+            learned.append(np.broadcast_to(table.possible & (not given), table.array.shape))
+        lengths = _joined([np.full(array.size // array.shape[-1], array.shape[-1]) for array in tables])
+        values = _joined(tables)
+        return FreeTables.of_lengths(
+            lengths.astype(np.int64),
+            np.arange(len(values)),
+            _joined(learned).astype(np.bool_),
+            values,
+            _joined(counts),
+            _joined(prior),
+        )
+
+    @cached_property
+    def _slots(self) -> list[Booleans]:
+        """Which coefficients of each table of logits move: those of possible classes but the first of a row."""
+        found = []
+        for place, table in enumerate(self._tables):
+            if table.kind == "logit":
+                moves = table.possible.copy()
+                moves[np.arange(len(moves)), moves.argmax(axis=1)] = False
+                counts = self._shown.tables[place]
+                used = (counts.sum(axis=(0, 2)) > 0)[:, None]
+                found.append(np.broadcast_to(moves & used, table.array.shape))
         return found
 
     @cached_property
     def _ends(self) -> Integers:
-        return np.cumsum([*(own.count for own in self._parts), *(own.n_coordinates for own in self.emissions)])
+        sizes = [len(self._free.entries), *(int(own.sum()) for own in self._slots)]
+        return np.cumsum([*sizes, *(own.n_coordinates for own in self._emissions)])
 
     @property
     def count(self) -> int:
@@ -159,61 +117,69 @@ class InputModel(FreeModel):
         return int(self._ends[-1])
 
     def _at(self, by: Floats) -> tuple[list[DependentTable], list[EmissionScores]]:
-        """Return the tables and emissions at some coordinates."""
-        steps = np.split(by, self._ends[:-1])
-        tables = [own.moved(step) for own, step in zip(self._parts, steps, strict=False)]
-        rest = steps[len(tables) :]
-        return tables, [EmissionScores(own, step) for own, step in zip(self.emissions, rest, strict=True)]
+        """Return tables and emissions at some coordinates."""
+        own, *others = np.split(by, self._ends[:-1])
+        moved, start, logits = self._free.moved(own), 0, iter(zip(self._slots, others, strict=False))
+        made = []
+        for table in self._tables:
+            if table.kind == "logit":
+                slots, part = next(logits)
+                array = table.array.copy()
+                array[slots] += part
+            else:
+                array = moved[start : start + table.array.size].reshape(table.array.shape)
+                start += table.array.size
+            made.append(replace(table, array=array))
+        parts = others[len(self._slots) :]
+        return made, [EmissionScores(own, part) for own, part in zip(self._emissions, parts, strict=True)]
 
     def gradient(self, by: Floats) -> Floats:
         """Return the gradient of the objective at some coordinates (Fisher's identity)."""
         tables, scores = self._at(by)
         found = self.objective.expected(tables, scores)  # type: ignore[arg-type]
-        of_tables = [
-            own.gradient(table, counts)
-            for own, table, counts in zip(self._parts, tables, found.tables, strict=True)
+        design, slots = self.objective.walk.design, iter(self._slots)
+        logits, arrays, counts = [], [], []
+        for table, own in zip(tables, found.tables, strict=True):
+            if table.kind == "logit":
+                logits.append(gradient_of(table, own, design)[next(slots)])
+            else:
+                arrays.append(table.array)
+                counts.append(own.reshape(table.array.shape))
+        parts = [
+            own[: len(each.by)] + each.prior_gradient() for own, each in zip(found.statistics, scores, strict=True)
         ]
-        pairs = zip(found.statistics, scores, strict=True)
-        return np.concatenate([*of_tables, *(own[: len(each.by)] + each.prior_gradient() for own, each in pairs)])
+        return np.concatenate([self._free.gradient(_joined(arrays), _joined(counts)), *logits, *parts])
 
     @cached_property
     def complete_information(self) -> Floats:
         """About the information of each coordinate by itself, if no state were hidden."""
-        counts, totals = self._here
-        _, scores = self._at(np.zeros(self.count))
-        of_tables = [own.complete_information(each) for own, each in zip(self._parts, counts, strict=True)]
-        of_emissions = [own.complete_information(each) for own, each in zip(scores, totals, strict=True)]
-        return np.concatenate([*of_tables, *of_emissions])
+        design, slots, logits, counts = self.objective.walk.design, iter(self._slots), [], []
+        for table, own, extra in zip(self._tables, self._shown.tables, self.objective.pseudo_counts, strict=True):
+            if table.kind != "logit":
+                counts.append((own - extra).reshape(table.array.shape))
+                continue
+            found = np.zeros_like(table.array)
+            for row, possible in enumerate(table.possible):
+                matrix = information(design, own[:, row].sum(axis=1), table.array[:, row, possible])
+                others = np.flatnonzero(possible)[1:]
+                found[:, row, others] = np.diagonal(matrix).reshape(len(others), -1).T
+            logits.append(found[next(slots)])
+        emissions = [EmissionScores(own, np.zeros(own.n_coordinates)) for own in self._emissions]
+        parts = [
+            own.complete_information(found[len(own.by) :])
+            for own, found in zip(emissions, self._shown.statistics, strict=True)
+        ]
+        return np.concatenate([self._free.complete_information(_joined(counts)), *logits, *parts])
 
     def estimator(self, by: Floats) -> Any:
         """Return the fitted estimator at some coordinates."""
         tables, scores = self._at(by)
-        old = self.model.model_
-        numbers = dict(zip(old.tables.numbers, (own.moved for own in scores), strict=True))
-        made = copy(self.model)
-        made.model_ = InputChain(
-            old.columns, old.input_columns, InputTables(tables[0], tables[1], tuple(tables[2:]), numbers)
-        )
+        chain, made = self.model.model_, copy(self.model)
+        numbers = dict(zip(chain.numbers, (own.moved for own in scores), strict=True))
+        made.model_ = replace(chain, tables=InputTables(tables[0], tables[1], tuple(tables[2:]), numbers))
         return made
 
 
-def input_model(model: Any, sequences: InputSequences, weights: Floats) -> InputModel:
-    """Return a fitted hidden Markov model with inputs along its free coordinates, with its data."""
-    own: InputTables = model.model_.tables
-    tables, emissions = [own.start, own.transitions, *own.emissions], list(own.numbers.values())
-    layout = InputLayout(
-        (model.model_.states,),
-        1,
-        sequences.columns.states,
-        (own.transitions.possible,),
-        () if model.start is None else (own.start.array[0],),
-        own.numbers,
-        sequences.design.shape[1],
-        tuple(table.kind for table in tables),
-    )
-    walk = InputPass.of_distinct(sequences, weights, own.numbers, model.n_jobs)
-    objective = InputObjective(layout, walk, layout.prior(float(model.pseudo_counts), float(model.sticky)))
-    used = np.flatnonzero((weights > 0) & (sequences.lengths > 0))
-    places = np.full(sequences.count, -1)
-    places[used] = np.arange(len(used))
-    return InputModel(model, sequences.chosen(used), weights, places, objective, tables, emissions)
+def _joined(arrays: list[Any]) -> Floats:
+    """Return arrays end to end."""
+    return np.concatenate([np.zeros(0), *(np.ravel(own) for own in arrays)])

@@ -11,13 +11,11 @@ import numpy as np
 from eigentree.em.constraints import ConstrainedLayout
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from eigentree.arrays import Booleans, Floats, Integers
     from eigentree.em.optimize.objective import SimplexVector
     from eigentree.emissions.base import Emission
 
-__all__ = ["STEP", "EmissionScores", "FreeTables", "at_boundary"]
+__all__ = ["STEP", "EmissionScores", "FreeTables"]
 
 STEP = 1e-4
 """The step of central differences, along coordinates in which 1 is far: their error, in proportion, is about
@@ -65,9 +63,22 @@ class FreeTables:
         An entry is at the boundary where hardly any row is expected to have used it, or fewer than pseudo-counts.
         """
         equal = layout.first_equal if isinstance(layout, ConstrainedLayout) else np.arange(len(values))
+        return cls.of_lengths(layout.lengths, equal, estimated, values, counts, prior)
+
+    @classmethod
+    def of_lengths(
+        cls,
+        lengths: Integers,
+        equal: Integers,
+        estimated: Booleans,
+        values: Floats,
+        counts: Floats,
+        prior: Floats,
+    ) -> FreeTables:
+        """Return what `of` describes, of distributions of these lengths."""
         used, added = (np.bincount(equal, own, len(values))[equal] for own in (counts, prior))
-        moving = estimated & (values > 0) & ~at_boundary(used, added)
-        return cls(values, layout.lengths, moving, equal)
+        moving = estimated & (values > 0) & (used >= np.maximum(LEAST_COUNT, np.minimum(added, MOST_PRIOR)))
+        return cls(values, lengths, moving, equal)
 
     @cached_property
     def _first(self) -> Integers:
@@ -115,11 +126,6 @@ class FreeTables:
         return np.bincount(self.first_equal, parts, len(parts))[self.entries].astype(np.float64)
 
 
-def at_boundary(counts: NDArray[Any], prior: NDArray[Any]) -> Booleans:
-    """Return which entries are at the boundary, given how often rows are expected to use them and pseudo-counts."""
-    return np.asarray(counts < np.maximum(LEAST_COUNT, np.minimum(prior, MOST_PRIOR)))
-
-
 @dataclass(frozen=True, eq=False)
 class EmissionScores:
     """An emission at some coordinates, whose statistics are the gradient there: what an E-step needs of one.
@@ -139,7 +145,7 @@ class EmissionScores:
 
     @property
     def states(self) -> int:
-        """Number of states of the parent."""
+        """Number of states."""
         return self.emission.states
 
     @cached_property

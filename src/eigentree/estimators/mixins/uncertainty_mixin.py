@@ -9,6 +9,7 @@ from eigentree.data.streams.sources import is_stream
 from eigentree.data.tables.labeled_table import LabeledTable, TablesByName
 from eigentree.errors import DataError, ParameterError
 from eigentree.estimators.mixins.constructor_parameters import Parameters
+from eigentree.estimators.mixins.sequence_mixin import SequenceMixin
 from eigentree.validation import our_arithmetic
 
 if TYPE_CHECKING:
@@ -18,9 +19,9 @@ if TYPE_CHECKING:
 
     from eigentree.arrays import Floats
     from eigentree.uncertainty.estimates import Estimates
-    from eigentree.uncertainty.information import FreeModel, Kind
+    from eigentree.uncertainty.information import Kind
 
-__all__ = ["UncertaintyMixin"]
+__all__ = ["EstimateOptions", "UncertaintyMixin"]
 
 AVERAGE = (
     "the model averages several fits, so its tables have no standard errors; fit a graph or a template such as "
@@ -97,7 +98,9 @@ class UncertaintyMixin(Parameters):
             h      0           0.5207      0.0247  [0.4723, 0.5688]
             h      1           0.4793      0.0247  [0.4312, 0.5277]
         """
+        from eigentree.uncertainty.free_models import free_model
         from eigentree.uncertainty.information import Information
+        from eigentree.uncertainty.refits import FittedModel
 
         self._require_fit()
         if "search_" in vars(self):
@@ -105,22 +108,10 @@ class UncertaintyMixin(Parameters):
         given: dict[str, Any] = {"lengths": lengths, "sample_weight": sample_weight, "inputs": inputs}
         if X is None:
             X, given = self._training
-        return Information(self._free_model(X, **given)).estimates(statistic, kind, clusters)
-
-    def _free_model(
-        self,
-        X: ArrayLike | Any,
-        sample_weight: ArrayLike | None = None,
-        lengths: ArrayLike | None = None,
-        inputs: Any = None,
-    ) -> FreeModel:
-        """Return the fitted estimator along its free coordinates, with data."""
-        from eigentree.uncertainty.free_models import free_model
-        from eigentree.uncertainty.refits import FittedModel
-
-        if inputs is not None:
-            raise DataError("the model was fitted without inputs, so it takes none; leave them out")
-        return free_model(FittedModel.of(self, X, lengths, sample_weight))
+        if isinstance(self, SequenceMixin):
+            X, given["inputs"] = self._parted(X, given.get("inputs"))
+        fitted = FittedModel.of(self, X, given.get("lengths"), given.get("sample_weight"), given.get("inputs"))
+        return Information(free_model(fitted)).estimates(statistic, kind, clusters)
 
     def vcov(self, X: ArrayLike | Any = None, **options: Unpack[EstimateOptions]) -> Floats:
         """Return the covariance matrix of all parameters, in the order of `estimates`, whose arguments it takes."""
