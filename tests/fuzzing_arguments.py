@@ -497,6 +497,7 @@ ERRORS: dict[str, Kind] = {
     "inputs": of(None),
     "kind": of(None, "observed", "empirical", "robust", "sandwich"),
     "clusters": of(None, None, None, [0, 1], "ab", [[1]]),
+    "strata": of(None, None, None, [0, 1], "ab", [[1]]),
     "statistic": of(None, None, lambda model: model.n_parameters_, lambda model: "a", 3),
 }
 """Arguments of `estimates`."""
