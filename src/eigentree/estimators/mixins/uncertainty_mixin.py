@@ -107,8 +107,11 @@ class UncertaintyMixin(Parameters):
         given: dict[str, Any] = {"lengths": lengths, "sample_weight": sample_weight, "inputs": inputs}
         if X is None:
             X, given = self._training
-        if given.pop("inputs", None) is not None:
+        if given.get("inputs") is not None:
             raise DataError("there are no standard errors of models with inputs yet; use bootstrap")
+        _, trained = vars(self).get("_training_", (None, {}))
+        if trained.get("states") is not None:
+            raise DataError("there are no standard errors of fits with known states (states=)")
         fitted = FittedModel.of(self, X, given.get("lengths"), given.get("sample_weight"))
         return Information(free_model(fitted)).estimates(statistic, kind, clusters)
 
