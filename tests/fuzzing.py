@@ -73,12 +73,19 @@ BETWEEN_ROOMS = {
 """Methods that take what only the package itself makes."""
 
 FUNCTIONS = (
+    "bivariate_residuals()",
+    "bootstrap()",
+    "bootstrap_likelihood_ratio_test()",
+    "classification_table()",
     "dependencies()",
     "expected_counts()",
+    "goodness_of_fit()",
     "learn_structure()",
+    "likelihood_ratio_test()",
     "multiple_imputation()",
     "plot.decoded()",
     "plot.graph()",
+    "plot.intervals()",
     "plot.learning_curve()",
     "plot.multistart()",
     "plot.profiles()",
@@ -87,6 +94,7 @@ FUNCTIONS = (
     "plot.tree()",
     "pool()",
     "profiles()",
+    "replicate_variance()",
     "report()",
     "select()",
 )

@@ -277,6 +277,32 @@ def test_select_is_the_function_of_the_library(here: Path) -> None:
     assert held_out.splitlines()[0].split() == heads.split()
 
 
+def test_select_tests_each_size_against_the_smaller_one(here: Path) -> None:
+    frame()[COLUMNS[:2]].iloc[:60].to_csv("few.csv", index=False)
+    line = "eigentree select few.csv --structure mixture --hidden 1 2 --by bic --blrt --json"
+    one, two = json.loads(answer(line))["tried"]
+    assert one["p_value"] is None
+    assert 0 < two["p_value"] <= 1
+
+
+def test_goodness_is_that_of_the_library(here: Path) -> None:
+    line = "eigentree goodness model.eigentree mushrooms.csv --missing ? --pairs 2"
+    model = et.load("model.eigentree")
+    whole, residuals = et.goodness_of_fit(model, frame()), et.bivariate_residuals(model, frame())
+    classes = et.classification_table(model, frame())
+    text = answer(line)
+    assert str(whole) in text
+    assert str(classes) in text
+    assert len(text.splitlines()) == len(
+        f"{whole}\n\nhead\none\ntwo\n{residuals.notes[0]}\n\nh\n{classes}".splitlines()
+    )
+    facts = json.loads(answer(f"{line} --json"))
+    assert facts["g2"]["value"] == pytest.approx(whole.g2.value)
+    assert [pair["x2"] for pair in facts["pairs"]] == pytest.approx([each.x2 for each in residuals.pairs[:2]])
+    np.testing.assert_allclose(facts["classes"]["h"]["counts"], classes.counts)
+    assert "fit with --method em" in call("eigentree goodness spectral.eigentree mushrooms.csv")[2]
+
+
 def test_inspect_shows_what_a_file_holds(here: Path) -> None:
     facts = json.loads(answer("eigentree inspect model.eigentree --json"))
     model = et.load("model.eigentree")
@@ -286,6 +312,24 @@ def test_inspect_shows_what_a_file_holds(here: Path) -> None:
     np.testing.assert_allclose(one["table"], model.tables_["odor"])
     for name, word in (("spectral", "Spectral"), ("classes", "Classifier"), ("counts", "Statistics")):
         assert word in answer(f"eigentree inspect {name}.eigentree")
+
+
+def test_estimates_are_those_of_the_library(here: Path) -> None:
+    model, rows = et.load("model.eigentree"), frame("mushrooms.csv").replace("?", None)
+    model_file = "eigentree estimates model.eigentree mushrooms.csv --missing ?"
+    found = json.loads(answer(f"{model_file} --json"))
+    expected = model.estimates(rows[list(model.columns_.names)])
+    errors = [np.nan if line["std_error"] is None else line["std_error"] for line in found["estimates"]]
+    np.testing.assert_allclose(errors, expected.standard_errors)
+    assert found["notes"] == list(expected.notes)
+    assert answer(f"{model_file} --table odor --as latex").count("\\\\") == 1 + model.tables_["odor"].size
+    assert "0." in answer(f"{model_file} --table odor --kind robust")
+    robust = json.loads(answer(f"{model_file} --table odor --clusters habitat --json"))["estimates"]
+    by_place = model.estimates(rows[list(model.columns_.names)], clusters=rows["habitat"].astype(str))
+    low = by_place.part(table="odor").confint()[:, 0]
+    np.testing.assert_allclose([line["lower"] if line["lower"] is not None else np.nan for line in robust], low)
+    code, _, errors_shown = call(f"{model_file} --table odour")
+    assert (code, "did you mean 'odor'" in errors_shown) == (1, True)
 
 
 def test_a_report_is_that_of_the_library(here: Path) -> None:
@@ -594,8 +638,20 @@ def test_every_help_text_fits_a_terminal(command: list[str]) -> None:
         assert examples(text)
 
 
-ORDER = ["dataset", "fit", "select", "classify", "inspect", "score", "predict", "impute", "decode", "sample"]
-ORDER += ["report", "compare", "count", "merge", "completion"]
+ORDER = [
+    "dataset",
+    "fit",
+    "select",
+    "classify",
+    "inspect",
+    "goodness",
+    "score",
+    "predict",
+    "impute",
+    "decode",
+    "sample",
+]
+ORDER += ["estimates", "report", "compare", "count", "merge", "completion"]
 
 
 def run_in_turn(lines: list[str]) -> None:

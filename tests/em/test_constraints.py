@@ -186,3 +186,14 @@ def test_what_makes_no_sense_is_named(fixed: Any, equal: Any, message: str) -> N
 def test_learned_structures_have_no_tables_to_name() -> None:
     with pytest.raises(ParameterError, match="fixed and equal have no tables to name"):
         et.EMJunctionTree(equal=[("x0",)]).fit(ROWS)
+
+
+def test_standard_errors_know_what_is_fixed_and_equal() -> None:
+    model = et.LatentClassModel(2, fixed={"x3": {0: [0.2, NAN]}}, equal=[("x1", "x2")], random_state=0).fit(ROWS)
+    errors = model.standard_errors_
+    assert np.isnan(np.asarray(errors["x3"])[0]).all()
+    assert_allclose(np.asarray(errors["x1"]), np.asarray(errors["x2"]), rtol=1e-6)
+    tied = et.LatentClassModel(2, equal=[("x0",)], random_state=0).fit(ROWS)
+    alone = et.LatentGraph(GRAPH.states, [edge for edge in GRAPH.edges if edge[1] != "x0"], ["h"])
+    free = et.EMJunctionTree(alone, pseudo_counts=1e-6, tol=1e-8, random_state=0).fit(ROWS)
+    assert_allclose(np.asarray(tied.standard_errors_["x0"])[0], np.asarray(free.standard_errors_["x0"]), rtol=1e-3)

@@ -190,3 +190,26 @@ def test_classes_may_be_known_in_several_groups(tmp_path: Path) -> None:
 def test_what_makes_no_sense_is_named(settings: dict, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         et.LatentClassModel(2, **settings).fit(SURVEY)
+
+
+def test_a_homogeneous_model_is_one_with_the_group_as_a_covariate() -> None:
+    model = grouped(True)
+    other = et.LatentClassModel(2, covariates=["country"], **HOW).fit(SURVEY)
+    shares = SURVEY.country.map(SURVEY.country.value_counts() / ROWS)
+    assert total(other, SURVEY) == pytest.approx(total(model, SURVEY) - float(np.log(shares).sum()), abs=1e-3)
+    assert other.n_parameters_ == model.n_parameters_ - 2
+    assert_allclose(np.sort(other.class_weights_), np.sort(model.class_weights_), atol=1e-3)
+
+
+def test_standard_errors_are_those_of_free_parameters() -> None:
+    separate = et.LatentClassModel(2, **HOW).fit(SURVEY[SURVEY.country == "se"].drop(columns="country"))
+    errors = grouped(False).standard_errors_
+    own = np.asarray(errors["a"])[2]
+    order = np.argsort(np.asarray(grouped(False).tables_["a"])[2, :, 1])
+    expected = np.argsort(np.asarray(separate.tables_["a"])[:, 1])
+    assert_allclose(own[order], np.asarray(separate.standard_errors_["a"])[expected], rtol=1e-3)
+    known = et.LatentClassModel(2, known_class="diagnosis", **HOW).fit(labelled(np.ones(ROWS, bool)))
+    counts = np.bincount(CLASSES)
+    yes = np.asarray(known.tables_["a"])[:, 1]
+    assert_allclose(np.asarray(known.standard_errors_["a"])[:, 1], np.sqrt(yes * (1 - yes) / counts), rtol=1e-3)
+    assert np.isnan(np.asarray(known.standard_errors_["diagnosis"])).all()
