@@ -115,6 +115,14 @@ def test_numbers_of_hidden_states_and_labels_of_columns_change_nothing() -> None
     assert spoken.score(words) == pytest.approx(model.score(ROWS), abs=1e-6)
 
 
+def test_starts_are_matched_to_fixed_entries_whatever_the_numbers_of_their_states() -> None:
+    layout = objective().layout
+    start = layout.vector(et.LatentNetwork(GRAPH, tables_of(np.zeros(12) + np.arange(12) / 10)))
+    flipped = layout.vector(layout.network(start).relabelled({"h": [1, 0]}))
+    assert_allclose(layout.projected(flipped), start, atol=1e-12)
+    assert_allclose(layout.projected(start), start, atol=1e-12)
+
+
 def test_gradients_are_those_of_free_parameters() -> None:
     found = objective(None, [("x1", "x2")])
     start = found.layout.projected(found.layout.vector(TRUTH))

@@ -12,6 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import eigentree as et
 from eigentree.errors import DataError, EigentreeError, ParameterError
+from eigentree.inference.mixed.group_order import matched_groups
 from eigentree.uncertainty.likelihood_ratio import likelihood_ratio_test
 
 RANDOM = np.random.default_rng(0)
@@ -59,6 +60,26 @@ def test_classes_that_no_item_ties_are_numbered_alike_in_all_groups() -> None:
     shares = sum(len(part) * np.log(len(part) / ROWS) for part in parts)
     # The prior of a variance, one row, is of all rows in one and of each group in the other.
     assert total(model, measured) == pytest.approx(separate + shares, abs=0.05)
+
+
+def test_groups_whose_classes_were_permuted_get_them_back_in_tables_and_numbers() -> None:
+    measured = SURVEY.assign(z=np.random.default_rng(1).normal(size=ROWS) + 3 * CLASSES)
+    network = et.LatentClassModel(2, group="country", measurement_invariance=False, **HOW).fit(measured).network_
+    tables = {name: table.copy() for name, table in network.tables.items() if name != "z"}
+    for name in ("h", "a", "b", "c", "d"):
+        # Of the smallest group, whose states follow those of the others.
+        small = int(np.argmin(tables["country"]))
+        tables[name][small] = np.flip(tables[name][small], axis=0)
+    order = np.arange(6).reshape(3, 2)
+    order[small] = order[small][::-1]
+    emissions = {key: emission.permuted(order.ravel()) for key, emission in network.all_emissions.items()}
+    permuted = et.MixedNetwork(network.graph, tables, emissions, network.columns)
+    assert_allclose(permuted.log_prob(measured), network.log_prob(measured), rtol=1e-12)
+    matched = matched_groups(permuted, "country")
+    assert_allclose(matched.log_prob(measured), network.log_prob(measured), rtol=1e-12)
+    for name in ("h", "a", "z"):
+        found = matched.labeled_tables[name]
+        assert_allclose(np.asarray(found), np.asarray(network.labeled_tables[name]), rtol=1e-12)
 
 
 def test_a_homogeneous_model_is_the_sum_over_its_classes() -> None:
