@@ -94,6 +94,7 @@ class Pool:
         made["SpectralHMM"] = [
             et.SpectralHMM(2).fit(words * 3),
             et.SpectralHMM(2, shrinkage=0.4).fit([[[0, 1], [1, 2], [0, 0], [1, 1]], [[1, 0], [0, 2]]] * 4),
+            et.SpectralHMM(2).fit(words * 3, inputs=["u", "v", "u", "v"] * 3),
             et.SpectralHMM(2),
         ]
         made["JunctionTreeImputer"] = [et.JunctionTreeImputer(made[name][0]).fit(rows) for name in ESTIMATORS]
@@ -247,6 +248,15 @@ def inputs(draw: Draw) -> Any:
         ["x0"],
         [["u"], ["v", "u"]],
         [None] * rows,
+    )
+
+
+def known_states(draw: Draw) -> Any:
+    """Return known states of sequences, mostly none: a cell for each step or sequence."""
+    rows = max(draw.rows, 1)
+    numbers = draw.random.integers(0, 3, size=rows)
+    return draw.choice(
+        None, None, None, numbers, [None] * rows, np.where(numbers < 2, numbers, np.nan), "x0", [[9]]
     )
 
 
@@ -438,6 +448,8 @@ PARAMETERS: dict[str, dict[str, Kind]] = {
         "transitions": of("full", "left-to-right", [[1, 1], [0, 1]], np.ones((2, 2)), [[0, 0], [1, 1]]),
         "start": of(None, [1, 0], [0.5, 0.5], [0.5, 0.6]),
         "sticky": of(0.0, 2.0, 1e300),
+        "durations": of(None, None, None, "explicit", "negative_binomial", "geometric", "weibull"),
+        "max_duration": of(None, None, None, 1, 5, 0, 10**12),
         "stopping": of("gain", "paper"),
         "pseudo_counts": of(0, 0.1, 1e-300, 1e9),
         "accelerate": of(True, False),
@@ -490,6 +502,17 @@ def _not_endless(value: Any) -> Any:
     return 3 if isinstance(value, int | float) and 1000 < value < 2**53 else value
 
 
+ERRORS: dict[str, Kind] = {
+    "lengths": of(None, None, None, [1, 2]),
+    "sample_weight": weights,
+    "inputs": of(None),
+    "kind": of(None, "observed", "empirical", "robust", "sandwich"),
+    "clusters": of(None, None, None, [0, 1], "ab", [[1]]),
+    "strata": of(None, None, None, [0, 1], "ab", [[1]]),
+    "statistic": of(None, None, lambda model: model.n_parameters_, lambda model: "a", 3),
+}
+"""Arguments of `estimates`."""
+
 ARGUMENTS: dict[str, dict[str, Kind]] = {
     "score_samples": {"X": data},
     "score": {"X": data, "y": of(None)},
@@ -520,6 +543,9 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
     "bic": {"X": data, "sample_weight": weights},
     "aic": {"X": data, "sample_weight": weights},
     "criteria": {"X": data, "sample_weight": weights},
+    "estimates": {"X": lambda draw: draw.choice(None, None, data(draw))} | ERRORS,
+    "vcov": {"X": lambda draw: draw.choice(None, None, data(draw))},
+    "confint": {"X": lambda draw: draw.choice(None, None, data(draw)), "level": of(0.95, 0.5, 1, "a")},
     "get_params": {"deep": of(True, False)},
     "set_params": {},
     "fit": {"X": data, "y": of(None), "sample_weight": weights},
@@ -537,7 +563,7 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
     **{
         f"EMHMM.{name}": {"X": sequences, "lengths": of(None, None, [1, 2]), "inputs": inputs, **more}
         for name, more in {
-            "fit": {"y": of(None), "sample_weight": weights},
+            "fit": {"y": of(None), "sample_weight": weights, "states": known_states},
             "score_samples": {"per_symbol": of(True, False)},
             "score": {"y": of(None)},
             "predict_proba": {"target": of("state", "x0")},
@@ -552,15 +578,19 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
             "criteria": {"sample_weight": weights},
         }.items()
     },
+    "EMHMM.estimates": {"X": lambda draw: draw.choice(None, None, sequences(draw))} | ERRORS | {"inputs": inputs},
+    "EMHMM.vcov": {"X": lambda draw: draw.choice(None, None, sequences(draw))},
+    "EMHMM.confint": {"X": lambda draw: draw.choice(None, None, sequences(draw)), "level": of(0.9, 0)},
     "EMHMM.sample": {"n": of(0, 1, 5, 10**12), "length": of(1, 4, 10**12), "random_state": seed, "inputs": inputs},
+    "EMHMM.odds_ratios": {"X": sequences},
     "EMHMM.at_inputs": {"inputs": of("u", "v", {"dose": 0.5, "group": "u"}, [0.5, "u"], {"dose": 1.0}, 3, [])},
     "EMHMM.to_network": {"length": of(1, 3)},
     "SpectralHMM": PARAMETERS["SpectralHMM"],
     **{
         f"SpectralHMM.{name}": {"X": sequences, "lengths": of(None, None, [1, 2]), **more}
         for name, more in {
-            "fit": {"y": of(None), "sample_weight": weights},
-            "partial_fit": {"y": of(None), "sample_weight": weights},
+            "fit": {"y": of(None), "sample_weight": weights, "inputs": inputs},
+            "partial_fit": {"y": of(None), "sample_weight": weights, "inputs": inputs},
             "score_samples": {"per_symbol": of(True, False), "inputs": inputs},
             "score": {"y": of(None), "inputs": inputs},
             "predict_next_proba": {"target": of(None, "x0", "x9"), "steps": of(1, 3, 0), "inputs": inputs},
@@ -569,9 +599,13 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
                 "quantiles": of(None, [0.1, 0.9], [0, 2], "0.5"),
                 "inputs": inputs,
             },
-            "filter": {"target": of(None, "x0", "x9", "state"), "quantiles": of(None, None, [0.5], [])},
-            "predict_proba": {"target": of("state", "x0")},
-            "decode": {},
+            "filter": {
+                "target": of(None, "x0", "x9", "state"),
+                "quantiles": of(None, None, [0.5], []),
+                "inputs": inputs,
+            },
+            "predict_proba": {"target": of("state", "x0"), "inputs": inputs},
+            "decode": {"inputs": inputs},
             "impute": {"method": of("mode", "median", "sample"), "random_state": seed, "inputs": inputs},
         }.items()
     },
@@ -655,6 +689,8 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
     "JunctionTreeClassifier": {
         "estimator": pooled(lambda: [POOL.fitted[name][0] for name in ESTIMATORS]),
         "class_as": of("models", "column"),
+        "training": of("generative", "conditional", 0.5),
+        "alpha": of("auto", 0.0, 1.0),
         "random_state": seed,
     },
     "JunctionTreeImputer": {
@@ -805,6 +841,12 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
             "transitions": {"chain": of(None, "chain 1")},
             "tree": {},
         }.items()
+    },
+    "plot.intervals()": {
+        "found": pooled(lambda: _all_fitted()),
+        "level": of(0.95, 0.5, 0, "a"),
+        "most": of(1, 40, 0),
+        "ax": of(None),
     },
     "profiles()": {
         "model": pooled(lambda: [*POOL.networks, *POOL.graphs, *_all_fitted()]),
