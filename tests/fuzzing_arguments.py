@@ -251,6 +251,15 @@ def inputs(draw: Draw) -> Any:
     )
 
 
+def known_states(draw: Draw) -> Any:
+    """Return known states of sequences, mostly none: a cell for each step or sequence."""
+    rows = max(draw.rows, 1)
+    numbers = draw.random.integers(0, 3, size=rows)
+    return draw.choice(
+        None, None, None, numbers, [None] * rows, np.where(numbers < 2, numbers, np.nan), "x0", [[9]]
+    )
+
+
 def sequence_table(draw: Draw) -> Any:
     good = {"start": [0.5, 0.5], "transitions": [[0.9, 0.1], [0.2, 0.8]], "emissions": [[0.3, 0.7], [1.0, 0.0]]}
     return draw.choice(good, good | {"start": [1, 1]}, good | {"emissions": {"x0": good["emissions"]}}, {})
@@ -439,6 +448,8 @@ PARAMETERS: dict[str, dict[str, Kind]] = {
         "transitions": of("full", "left-to-right", [[1, 1], [0, 1]], np.ones((2, 2)), [[0, 0], [1, 1]]),
         "start": of(None, [1, 0], [0.5, 0.5], [0.5, 0.6]),
         "sticky": of(0.0, 2.0, 1e300),
+        "durations": of(None, None, None, "explicit", "negative_binomial", "geometric", "weibull"),
+        "max_duration": of(None, None, None, 1, 5, 0, 10**12),
         "stopping": of("gain", "paper"),
         "pseudo_counts": of(0, 0.1, 1e-300, 1e9),
         "accelerate": of(True, False),
@@ -552,7 +563,7 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
     **{
         f"EMHMM.{name}": {"X": sequences, "lengths": of(None, None, [1, 2]), "inputs": inputs, **more}
         for name, more in {
-            "fit": {"y": of(None), "sample_weight": weights},
+            "fit": {"y": of(None), "sample_weight": weights, "states": known_states},
             "score_samples": {"per_symbol": of(True, False)},
             "score": {"y": of(None)},
             "predict_proba": {"target": of("state", "x0")},
@@ -678,6 +689,8 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
     "JunctionTreeClassifier": {
         "estimator": pooled(lambda: [POOL.fitted[name][0] for name in ESTIMATORS]),
         "class_as": of("models", "column"),
+        "training": of("generative", "conditional", 0.5),
+        "alpha": of("auto", 0.0, 1.0),
         "random_state": seed,
     },
     "JunctionTreeImputer": {

@@ -20,6 +20,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from command_line import answer, call, in_shell
+from sklearn.base import clone
 
 import eigentree as et
 from eigentree.cli.arguments import count, fraction, named, one_of, seed
@@ -200,6 +201,18 @@ def test_classes_are_those_of_the_library(here: Path) -> None:
     found = pd.read_csv(io.StringIO(answer("eigentree classify apply classes.eigentree mushrooms.csv")))
     np.testing.assert_array_equal(found[["P(class=e)", "P(class=p)"]], model.predict_proba(X))
     assert found["class"].tolist() == model.predict(X).tolist()
+
+
+def test_conditional_training_is_that_of_the_library(here: Path) -> None:
+    how = "-t class --hidden 1 --training conditional --alpha 2"
+    answer(f"eigentree classify train mushrooms.csv {how} -o trained.eigentree")
+    model = et.load("trained.eigentree")
+    assert (model.training, model.alpha_, model.random_state) == ("conditional", 2.0, 0)
+    rows = frame().fillna("?")
+    classes = rows.pop("class")
+    expected = clone(model).fit(rows, classes).predict_proba(rows)
+    found = pd.read_csv(io.StringIO(answer("eigentree classify apply trained.eigentree mushrooms.csv")))
+    np.testing.assert_allclose(found[["P(class=e)", "P(class=p)"]], expected)
 
 
 def test_a_class_as_a_column_learns_from_rows_without_one(here: Path) -> None:

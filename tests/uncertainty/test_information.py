@@ -323,3 +323,13 @@ def test_arguments_are_checked() -> None:
         model.estimates(clusters=np.arange(60), kind="observed")
     with pytest.raises(ParameterError, match="averages several fits"):
         et.EMJunctionTree(random_state=0).fit(X).estimates()
+
+
+def test_numbers_that_depend_on_symbols_have_a_moment_for_each() -> None:
+    random = np.random.default_rng(0)
+    given = [np.array(["a", "b"])[random.integers(0, 2, 10)] for _ in range(20)]
+    steps = [random.normal(np.where(own == "a", 0.0, 6.0) + 3.0 * (random.random(10) < 0.5)) for own in given]
+    model = et.EMHMM(2, inputs_affect="emissions", emissions="gaussian", random_state=0, n_init=1)
+    errors = model.fit(steps, inputs=given).standard_errors_["x0"]
+    assert errors.shape == (2, 2, 2)
+    assert np.isfinite(errors).all()

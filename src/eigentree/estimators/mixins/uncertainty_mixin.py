@@ -113,6 +113,10 @@ class UncertaintyMixin(Parameters):
         given: dict[str, Any] = {"lengths": lengths, "sample_weight": sample_weight, "inputs": inputs}
         if X is None:
             X, given = self._training
+        _, trained = vars(self).get("_training_", (None, {}))
+        if trained.get("states") is not None:
+            raise DataError("there are no standard errors of fits with known states (states=)")
+        given = dict(given)
         if isinstance(self, SequenceMixin):
             X, given["inputs"] = self._parted(X, given.get("inputs"))
         fitted = FittedModel.of(self, X, given.get("lengths"), given.get("sample_weight"), given.get("inputs"))
