@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "InputSequences",
+    "are_letters",
     "are_symbols",
     "codes_of_steps",
     "design_names",
