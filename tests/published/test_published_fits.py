@@ -28,6 +28,23 @@ def test_depmix_speed() -> None:
     assert model.score_samples(times, lengths=[439]).sum() == pytest.approx(-88.73058, abs=1e-4)
 
 
+def test_depmix_speed_with_the_pay_off_on_transitions() -> None:
+    """depmixS4 prints -44.19986 and these coefficients; its transitions depend on the step that they leave."""
+    milliseconds, pay_off = np.loadtxt(HERE / "speed.csv", delimiter=",", skiprows=1).T
+    times = np.log(milliseconds)[:, None]
+    scaled = (pay_off - pay_off.mean()) / pay_off.std(ddof=1)
+    before = np.concatenate([scaled[:1], scaled[:-1]])
+    settings = {"pseudo_counts": 0, "tol": 1e-9, "init": "clusters", "n_init": 1, "random_state": 0}
+    model = et.HMM(2, emissions={"x0": MAXIMUM_LIKELIHOOD}, inputs_affect="transitions", **settings)
+    model.fit(times, lengths=[439], inputs=before)
+    assert model.n_parameters_ == 9
+    assert model.score_samples(times, lengths=[439], inputs=before).sum() >= -44.2
+    # From the state of fast answers first; signs are of the other state, relative to it.
+    found = np.asarray(model.coefficients_["transitions"])[:, :, 1]
+    np.testing.assert_allclose(found[1], [0.9518, -1.3924], atol=2e-3)
+    np.testing.assert_allclose(found[0], [-2.4719, -3.5811], atol=5e-3)
+
+
 def test_polca_cheating_without_covariates() -> None:
     """poLCA prints -440.0271 with 9 free parameters for two classes."""
     pandas = pytest.importorskip("pandas")

@@ -244,6 +244,7 @@ class EMHMM(IterativeMixin, InputMixin):
         """
         self._check_arguments()
         affected = affected_tables(self.inputs_affect)
+        remembered = self._remembered(X, lengths=lengths, sample_weight=sample_weight, inputs=inputs)
         X, inputs = split_frame(X, inputs)
         sequences = Sequences.learned(X, lengths, self.sequence, self.time, ReadOptions.of(self))
         self._ignore(y, lengths, sequences)
@@ -289,6 +290,7 @@ class EMHMM(IterativeMixin, InputMixin):
                 "form_": sequences.form,
                 "n_parameters_": layout.free_count,
             }
+            | remembered
             | self._run_attributes(state, fit.whole.weight, fit.validation)
         )
 

@@ -257,6 +257,7 @@ class EMJunctionTree(IterativeMixin, LatentMixin):
         random = generator(self.random_state)
         if (template := open_template(self.structure)) is not None:
             return self._fit_sizes(template, X, sample_weight, validation, random)
+        remembered = self._remembered(X, sample_weight=sample_weight)
         graph, columns, rows = resolved(self.structure, X, ReadOptions.of(self, sample_weight))
         fit: TreeFit
         finish: Finish | None = None
@@ -290,6 +291,7 @@ class EMJunctionTree(IterativeMixin, LatentMixin):
                 "pseudo_counts_": last.pseudo_counts,
                 "finish_rows_": count,
             }
+            | remembered
             | ({"n_constraints_": fit.constrained.n_constraints} if fit.constrained else {})
             | self._run_attributes(state, objective.weight, fit.validation)
         )

@@ -35,8 +35,9 @@ from eigentree.graphs.graph import LatentGraph
 from eigentree.graphs.learned_templates import open_template
 from eigentree.graphs.templates import Template
 from eigentree.inference.networks.network import LatentNetwork
+from eigentree.inference.sequences.stored_chain import chain_content, read_chain
 from eigentree.inference.stored_network import KIND as NETWORK
-from eigentree.inference.stored_network import chain_content, network_content, read_chain, read_network
+from eigentree.inference.stored_network import network_content, read_network
 from eigentree.io.codec import FLAG, NUMBER, SERIES, VALUE, WHOLE, Field, Record, optional, within
 from eigentree.io.documents import Section, UnknownEntryError, plain
 from eigentree.io.stores import Writer, opened_store

@@ -5,14 +5,11 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from eigentree.data.tables.columns import checked_columns, columns_content
 from eigentree.errors import FileError
 from eigentree.graphs.elimination import MAX_CLIQUE_STATES, check_families
 from eigentree.graphs.junction_tree import JunctionTree, TreeNode
 from eigentree.inference.networks.network import LatentNetwork
-from eigentree.inference.sequences.hmm_chain import Chain
 from eigentree.inference.tensors.named_tables import table_axes
 from eigentree.io.documents import Section, plain, texts, whole
 from eigentree.io.stores import Writer
@@ -21,17 +18,14 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Sequence
 
-    from eigentree.data.tables.columns import Columns
     from eigentree.emissions.base import Emission
     from eigentree.graphs.graph import LatentGraph
     from eigentree.io.stores import Reader
 
 __all__ = [
     "KIND",
-    "chain_content",
     "children_of",
     "network_content",
-    "read_chain",
     "read_network",
     "read_tree",
     "save_network",
@@ -204,69 +198,3 @@ def _check_nodes(graph: LatentGraph, nodes: Sequence[TreeNode], cliques: Sequenc
     held = [node.observed for node in nodes if node.observed is not None]
     if sorted(held) != sorted(graph.observed):
         raise FileError("each column has one leaf")
-
-
-SUM_ROUNDING = 1e-9
-
-MOST_ENTRIES = 2**28
-"""Of a table."""
-
-MOST_CHAINS = 64
-
-
-def chain_content(writer: Writer, chain: Chain) -> dict[str, Any]:
-    """Return the document of a chain, after putting its tables into the file."""
-    writer.flat("tables", [*(table for links in chain.chains for table in links), *chain.emissions])
-    content: dict[str, Any] = {"states": chain.states, "order": chain.order}
-    if chain.numbers:
-        from eigentree.emissions.stored import emission_content
-
-        content["numbers"] = [
-            {"channels": list(group), "emission": emission_content(writer.within(f"numbers.{place}"), emission)}
-            for place, (group, emission) in enumerate(chain.numbers.items())
-        ]
-    return content | ({"chains": list(chain.sizes)} if chain.parallel else {})
-
-
-def read_chain(reader: Reader, content: Any, columns: Columns) -> Chain:
-    """Return the chain of a document and the tables of the file."""
-    entry = Section(content, "a chain", ("states", "order"), ("chains", "numbers"))
-    states, order = entry.whole("states", 1, MOST_ENTRIES), entry.whole("order", 1, 64)
-    if states ** (order + 1) > MOST_ENTRIES:
-        raise FileError("a chain of so many states and such an order has tables beyond all memory")
-    sizes = _sizes(entry["chains"], states) if entry.has("chains") else [states]
-    links = [(size,) * (earlier + 1) for size in sizes for earlier in range(order + 1)]
-    tables = reader.flat("tables", links + [(states, count) for count in columns.states])
-    for table in tables:
-        if (table < 0).any() or not np.allclose(table.sum(axis=-1), 1.0, atol=SUM_ROUNDING):
-            raise FileError("a table of the chain holds no distributions")
-    chains = [tables[first : first + order + 1] for first in range(0, len(links), order + 1)]
-    numbers = _numbers(reader, entry.items("numbers") if entry.has("numbers") else [], states)
-    if sorted(place for group in numbers for place in group) != list(columns.number_places):
-        raise FileError("the emissions of a chain are not of its channels of numbers, each once")
-    return Chain.of(columns, chains, tables[len(links) :], numbers)
-
-
-def _numbers(reader: Reader, content: Sequence[Any], states: int) -> dict[tuple[int, ...], Emission]:
-    """Return the emissions of a chain by the places of their channels."""
-    from eigentree.emissions.stored import read_emission
-
-    found: dict[tuple[int, ...], Emission] = {}
-    for place, each in enumerate(content):
-        entry = Section(each, "an emission of a chain", ("channels", "emission"))
-        group = entry.wholes("channels", 0, MOST_ENTRIES)
-        emission = read_emission(reader.within(f"numbers.{place}"), entry["emission"])
-        if emission.states != states or emission.width != len(group) or group in found:
-            raise FileError("an emission of a chain has other states or channels than it")
-        found[group] = emission
-    return found
-
-
-def _sizes(content: Any, states: int) -> list[int]:
-    """Return how many states each of several chains has that have so many together."""
-    if type(content) is not list or not 1 < len(content) <= MOST_CHAINS:
-        raise FileError("the chains of a model are no list of several numbers")
-    sizes = [whole(size, "the states of a chain", 1, states) for size in content]
-    if math.prod(sizes) != states:
-        raise FileError("the chains of a model do not have as many states together as it has")
-    return sizes

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from eigentree.arrays import Floats
     from eigentree.uncertainty.estimates import Scale
 
-__all__ = ["Quantities"]
+__all__ = ["Quantities", "parameter_tables"]
 
 PARAMETER_HEADER = ("table", "state", "given")
 
@@ -73,18 +73,22 @@ class Quantities(NamedTuple):
 
 def _parameters(model: Any) -> Iterator[Line]:
     """Yield each entry of each table, as ``tables_`` has them; of numbers mean and standard deviation."""
-    for key, table in _tables(model.tables_):
+    for key, table in _tables(parameter_tables(model)):
         targets = len(key) if isinstance(key, tuple) else table.ndim if key == "start" else 1
         name = ", ".join(key) if isinstance(key, tuple) else key
         yield from _entries(name, table, targets)
+
+
+def parameter_tables(model: Any) -> dict[Any, Any]:
+    """Return the tables of a fitted estimator, with mean and standard deviation of each number in each state."""
+    found = dict(model.tables_)
     if getattr(model, "network_", None) is None and (channels := model.columns_.number_places):
         means, variances = model.means_, np.diagonal(model.covars_, axis1=1, axis2=2)
         for place, channel in enumerate(channels):
             moments = np.stack([means[:, place], np.sqrt(variances[:, place])], axis=1)
             states = [range(len(means)), list(MOMENTS)]
-            yield from _entries(
-                model.columns_.names[channel], LabeledTable(moments, ["state", "moment"], states), 1
-            )
+            found[model.columns_.names[channel]] = LabeledTable(moments, ["state", "moment"], states)
+    return found
 
 
 def _tables(tables: Mapping[Any, Any], prefix: str = "") -> Iterator[tuple[Any, LabeledTable]]:

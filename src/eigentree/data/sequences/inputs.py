@@ -70,7 +70,8 @@ class InputSequences(Sequences):
         read = Rows.of(table, columns, where=lambda row: f"row {row} of the inputs")
         codes, values = read.encode(), read.values()
         for place, name in enumerate(columns.names):
-            if len(missing := np.flatnonzero(read.missing(place))):
+            # Rows beyond the ends of sequences are not used.
+            if len(missing := np.intersect1d(np.flatnonzero(read.missing(place)), rows)):
                 raise DataError(
                     f"row {missing[0]} of the inputs, column {name!r} is missing; inputs are known at each step: "
                     f"impute them first, or drop the sequence"

@@ -14,7 +14,7 @@ from eigentree.em.chain_fit import ChainFit, ChainLayout, ChainObjective, Sequen
 from eigentree.em.multistart import Candidate, multistart, run_each
 from eigentree.em.number_chains import NumberChainLayout, NumberChainObjective
 from eigentree.em.optimize.objective import Evaluation, ExpectedCounts
-from eigentree.emissions.covariates.multinomial_logit import multinomial_logit
+from eigentree.emissions.covariates.multinomial_logit import multinomial_logit, score
 from eigentree.inference.sequences.input_chain import DependentTable, InputTables
 from eigentree.inference.sequences.number_steps import NumberPass
 from eigentree.inference.sequences.sequence_passes import SequencePass, Symbols
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from eigentree.arrays import Booleans, Floats
-    from eigentree.em.inputs.input_pass import InputPass
+    from eigentree.em.inputs.input_pass import InputCounts, InputPass
     from eigentree.em.multistart import Multistart
     from eigentree.emissions.base import Emission
     from eigentree.inference.sequences.input_chain import Dependence
@@ -198,25 +198,50 @@ class InputObjective(SequenceObjective):
         origins = self.walk.origins
         return log_likelihood, impossible if impossible < 0 or origins is None else int(origins[impossible])
 
+    def expected(self, tables: Sequence[DependentTable], emissions: Sequence[Emission]) -> InputCounts:
+        """Return expected counts of tables at each input, pseudo-counts included, and statistics of emissions."""
+        found = self.walk.counts(tables, emissions)
+        return found._replace(tables=[a + b for a, b in zip(found.tables, self.pseudo_counts, strict=True)])
+
     def evaluated(self, parameters: Floats) -> Evaluation:
         """Return the objective of some parameters and the EM iteration from them, by one pass over the data."""
         layout, design = self.layout, self.walk.design
         tables, emissions = layout.dependent(parameters)
-        found = self.walk.counts(tables, emissions)
+        found = self.expected(tables, emissions)
         objective, impossible = self.total(found.log_prob)
-        made = []
-        for table, counts, extra in zip(tables, found.tables, self.pseudo_counts, strict=True):
-            if (own := np.broadcast_to(extra > 0, counts.shape)).any():
-                objective += float(extra[own] @ np.log(table.proba(design)[own]))
-            made.append(_maximised(table, counts + extra, design))
+        objective += self.log_prior_of(tables, emissions)
+        made = [_maximised(table, counts, design) for table, counts in zip(tables, found.tables, strict=True)]
         if layout.starts:
             made[0] = tables[0]
-        objective += sum(emission.log_prior() for emission in emissions)
         if impossible < 0:
             pairs = zip(emissions, found.statistics, strict=True)
             emissions = [emission.maximised(own) for emission, own in pairs]
         update = layout.vector_of(made, emissions)
         return Evaluation(parameters, update, np.zeros(len(update)), objective, impossible)
+
+    def value_and_gradient(self, parameters: Floats) -> tuple[float, Floats]:
+        """Return the objective and its gradient (Fisher's identity): of probabilities, and of coefficients.
+
+        It is zero where an entry is zero, for the reference of a logit, and for emissions of numbers.
+        """
+        layout, design = self.layout, self.walk.design
+        tables, emissions = layout.dependent(parameters)
+        found = self.expected(tables, emissions)
+        gradients = [_score(table, counts, design) for table, counts in zip(tables, found.tables, strict=True)]
+        if layout.starts:
+            gradients[0][:] = 0.0
+        of_tables = np.concatenate([own.ravel() for own in gradients])
+        value = self.total(found.log_prob)[0] + self.log_prior_of(tables, emissions)
+        return value, np.concatenate([of_tables, np.zeros(len(parameters) - len(of_tables))])
+
+    def log_prior_of(self, tables: Sequence[DependentTable], emissions: Sequence[Emission]) -> float:
+        """Return what pseudo-counts and the priors of emissions add to the log-likelihood."""
+        found = sum(emission.log_prior() for emission in emissions)
+        for table, extra in zip(tables, self.pseudo_counts, strict=True):
+            used = extra > 0
+            if used.any():
+                found += float(extra[used] @ np.log(table.proba(self.walk.design)[used]))
+        return found
 
     def started(self, kind: str, random: np.random.Generator) -> Floats:
         """Return parameters that do not depend on inputs, from an initialiser of chains without them."""
@@ -235,6 +260,17 @@ def _maximised(table: DependentTable, counts: Floats, design: Floats) -> Depende
         if used.any():
             array[:, row, own] = multinomial_logit(design[used], counts[used, row][:, own], array[:, row, own])
     return replace(table, array=array)
+
+
+def _score(table: DependentTable, counts: Floats, design: Floats) -> Floats:
+    """Return the gradient of the expected log-likelihood of a table, in the shape of its array."""
+    if table.kind != "logit":
+        wide = counts if table.kind == "tables" else counts[0]
+        return np.divide(wide, table.array, out=np.zeros_like(table.array), where=table.array > 0)
+    found = np.zeros_like(table.array)
+    for row, own in enumerate(table.possible):
+        found[:, row, own] = score(design, counts[:, row][:, own], table.array[:, row, own])
+    return found
 
 
 def without_inputs(fit: ChainFit) -> ChainFit:

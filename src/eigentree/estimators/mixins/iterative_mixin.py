@@ -10,7 +10,7 @@ from eigentree.data.tables.state_rules import check_rules
 from eigentree.em.em_report import EMReport, StartReport
 from eigentree.em.optimize.stopping import USUAL_TOLERANCES
 from eigentree.errors import ParameterError, quoted
-from eigentree.estimators.mixins.constructor_parameters import Parameters
+from eigentree.estimators.mixins.uncertainty_mixin import UncertaintyMixin
 from eigentree.messages import notice, renamed
 from eigentree.progress import shown_progress
 from eigentree.validation import MOST_THREADS, finite_number, flag, one_of, whole_number
@@ -33,8 +33,8 @@ OLD_MULTISTART = "race"
 """What "multistart" was called up to 0.2.0."""
 
 
-class IterativeMixin(Parameters):
-    """Checks, progress, fitted attributes and report of an estimator that is fitted by EM."""
+class IterativeMixin(UncertaintyMixin):
+    """Checks, progress, fitted attributes, report and standard errors of an estimator that is fitted by EM."""
 
     structure: Any
     categories: Any

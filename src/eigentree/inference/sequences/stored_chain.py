@@ -1,0 +1,149 @@
+"""Hidden Markov models in files: the tables of a chain end to end, also such that depend on inputs."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, get_args
+
+import numpy as np
+
+from eigentree.data.sequences.inputs import are_symbols, design_names
+from eigentree.data.tables.columns import columns_content, columns_of
+from eigentree.errors import FileError
+from eigentree.inference.sequences.hmm_chain import Chain
+from eigentree.inference.sequences.input_chain import Dependence, DependentTable, InputChain, InputTables
+from eigentree.io.documents import Section, whole
+
+if TYPE_CHECKING:
+    from eigentree.arrays import Floats
+    from eigentree.data.tables.columns import Columns
+    from eigentree.emissions.base import Emission
+    from eigentree.io.stores import Reader, Writer
+
+__all__ = ["chain_content", "read_chain"]
+
+SUM_ROUNDING = 1e-9
+
+MOST_ENTRIES = 2**28
+"""Of a table."""
+
+MOST_CHAINS = 64
+
+
+def chain_content(writer: Writer, chain: Chain | InputChain) -> dict[str, Any]:
+    """Return the document of a chain, after putting its tables into the file."""
+    if isinstance(chain, InputChain):
+        tables = [table for _, table in chain.tables.named(chain.columns.names)]
+        possible = chain.tables.transitions.possible.astype(np.float64)
+        writer.flat("tables", [possible, *(table.array for table in tables)])
+        inputs = {"columns": columns_content(chain.input_columns), "kinds": [table.kind for table in tables]}
+        return {"states": chain.states, "order": 1, "inputs": inputs} | _numbers_content(writer, chain)
+    writer.flat("tables", [*(table for links in chain.chains for table in links), *chain.emissions])
+    content: dict[str, Any] = {"states": chain.states, "order": chain.order} | _numbers_content(writer, chain)
+    return content | ({"chains": list(chain.sizes)} if chain.parallel else {})
+
+
+def _numbers_content(writer: Writer, chain: Chain | InputChain) -> dict[str, Any]:
+    """Return the document of the emissions of numbers; none where there are none."""
+    if not chain.numbers:
+        return {}
+    from eigentree.emissions.stored import emission_content
+
+    return {
+        "numbers": [
+            {"channels": list(group), "emission": emission_content(writer.within(f"numbers.{place}"), emission)}
+            for place, (group, emission) in enumerate(chain.numbers.items())
+        ]
+    }
+
+
+def read_chain(reader: Reader, content: Any, columns: Columns) -> Chain | InputChain:
+    """Return the chain of a document and the tables of the file."""
+    entry = Section(content, "a chain", ("states", "order"), ("chains", "numbers", "inputs"))
+    states, order = entry.whole("states", 1, MOST_ENTRIES), entry.whole("order", 1, 64)
+    if states ** (order + 1) > MOST_ENTRIES:
+        raise FileError("a chain of so many states and such an order has tables beyond all memory")
+    if entry.has("inputs"):
+        return _read_with_inputs(reader, entry, columns, states)
+    sizes = _sizes(entry["chains"], states) if entry.has("chains") else [states]
+    links = [(size,) * (earlier + 1) for size in sizes for earlier in range(order + 1)]
+    tables = reader.flat("tables", links + [(states, count) for count in columns.states])
+    for table in tables:
+        _check_distributions(table)
+    chains = [tables[first : first + order + 1] for first in range(0, len(links), order + 1)]
+    numbers = _numbers(reader, entry, columns, (states,))
+    return Chain.of(columns, chains, tables[len(links) :], numbers)
+
+
+def _read_with_inputs(reader: Reader, entry: Section, columns: Columns, states: int) -> InputChain:
+    """Return a chain whose tables depend on inputs."""
+    inner = Section(entry["inputs"], "the inputs of a chain", ("columns", "kinds"))
+    input_columns, kinds = columns_of(inner["columns"]), inner.texts("kinds")
+    symbols = input_columns.states[0] if are_symbols(input_columns) else 0
+    allowed = {"fixed", "tables" if symbols else "logit"}
+    if len(kinds) != 2 + len(columns.names) or not set(kinds) <= allowed & set(get_args(Dependence)):
+        raise FileError("each table of a chain with inputs is fixed, or depends on them as all others do")
+    covariates = symbols or len(design_names(input_columns))
+    plain = [(1, states), (states, states), *((states, count) for count in columns.states)]
+    if covariates * max(map(math.prod, plain)) > MOST_ENTRIES:
+        raise FileError("a chain of so many states and inputs has tables beyond all memory")
+    shapes = [own if kind == "fixed" else (covariates, *own) for kind, own in zip(kinds, plain, strict=True)]
+    possible, *arrays = reader.flat("tables", [(states, states), *shapes])
+    if not np.isin(possible, (0.0, 1.0)).all() or not possible.any(axis=1).all():
+        raise FileError("each state of a chain is followed by some, and what may follow is 1, else 0")
+    tables = []
+    for place, (kind, array) in enumerate(zip(kinds, arrays, strict=True)):
+        own = possible > 0 if place == 1 else np.ones(plain[place], np.bool_)
+        dependence: Any = kind
+        table = DependentTable(dependence, array, own)
+        _check_dependent(table)
+        tables.append(table)
+    numbers = _numbers(reader, entry, columns, (states, states * max(symbols, 1)))
+    return InputChain(columns, input_columns, InputTables(tables[0], tables[1], tuple(tables[2:]), numbers))
+
+
+def _check_distributions(table: Floats) -> None:
+    if (table < 0).any() or not np.allclose(table.sum(axis=-1), 1.0, atol=SUM_ROUNDING):
+        raise FileError("a table of the chain holds no distributions")
+
+
+def _check_dependent(table: DependentTable) -> None:
+    """Raise `FileError` unless a table holds distributions, or coefficients of finite size and zero reference."""
+    array, possible = table.array, table.possible
+    if table.kind != "logit":
+        _check_distributions(array)
+        if (array[..., ~possible] != 0).any():
+            raise FileError("a chain moves to a state that may not follow")
+        return
+    reference = possible.argmax(axis=1)
+    if not np.isfinite(array).all() or array[:, np.arange(len(reference)), reference].any():
+        raise FileError("the coefficients of a chain are finite, and zero for the first class that is possible")
+
+
+def _numbers(
+    reader: Reader, chain: Section, columns: Columns, states: tuple[int, ...]
+) -> dict[tuple[int, ...], Emission]:
+    """Return the emissions of a chain by the places of their channels; each has one of the numbers of states."""
+    from eigentree.emissions.stored import read_emission
+
+    found: dict[tuple[int, ...], Emission] = {}
+    for place, each in enumerate(chain.items("numbers") if chain.has("numbers") else []):
+        entry = Section(each, "an emission of a chain", ("channels", "emission"))
+        group = entry.wholes("channels", 0, MOST_ENTRIES)
+        emission = read_emission(reader.within(f"numbers.{place}"), entry["emission"])
+        if emission.states not in states or emission.width != len(group) or group in found:
+            raise FileError("an emission of a chain has other states or channels than it")
+        found[group] = emission
+    if sorted(place for group in found for place in group) != list(columns.number_places):
+        raise FileError("the emissions of a chain are not of its channels of numbers, each once")
+    return found
+
+
+def _sizes(content: Any, states: int) -> list[int]:
+    """Return how many states each of several chains has that have so many together."""
+    if type(content) is not list or not 1 < len(content) <= MOST_CHAINS:
+        raise FileError("the chains of a model are no list of several numbers")
+    sizes = [whole(size, "the states of a chain", 1, states) for size in content]
+    if math.prod(sizes) != states:
+        raise FileError("the chains of a model do not have as many states together as it has")
+    return sizes

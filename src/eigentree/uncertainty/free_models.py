@@ -1,0 +1,217 @@
+"""Fitted models of tables, numbers and sequences along free coordinates: what their standard errors come from."""
+
+from __future__ import annotations
+
+from copy import copy
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from eigentree.em.chain_fit import ChainLayout, ChainObjective
+from eigentree.em.constraints import Constraints
+from eigentree.em.estep.unique_rows import DistinctRows, columns_with_missing
+from eigentree.em.mixed.mixed_objective import MixedLayout, MixedObjective
+from eigentree.em.mixed.number_columns import NumberColumns
+from eigentree.em.number_chains import NumberChainLayout, NumberChainObjective
+from eigentree.em.parameters import ParameterLayout
+from eigentree.em.tree_objective import TreeObjective
+from eigentree.errors import DataError
+from eigentree.inference.mixed.number_leaves import blocks_of
+from eigentree.inference.sequences.hmm_chain import Chain
+from eigentree.inference.sequences.number_steps import NumberPass
+from eigentree.inference.sequences.sequence_passes import SequencePass, Symbols
+from eigentree.uncertainty.free_tables import EmissionScores, FreeTables
+from eigentree.uncertainty.information import FreeModel
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from eigentree.arrays import Floats, Integers
+    from eigentree.data.sequences.sequence_codes import Sequences
+    from eigentree.data.tables.rows import Rows
+    from eigentree.em.optimize.objective import Objective, SimplexVector
+    from eigentree.emissions.base import Emission
+    from eigentree.inference.networks.network import LatentNetwork
+    from eigentree.uncertainty.refits import FittedModel
+
+__all__ = ["ObjectiveModel", "free_model"]
+
+
+@dataclass(frozen=True, eq=False)
+class ObjectiveModel(FreeModel):
+    """A fitted model whose parameters are those of an `Objective` of EM.
+
+    Attributes
+    ----------
+    model : EMJunctionTree, LatentClassModel or EMHMM
+    objective : Objective
+        Of the data, with the prior of the fit.
+    layout : SimplexVector
+        Where parameters stand.
+    parameters : array
+        Those of the fit.
+    """
+
+    model: Any
+    data: Any
+    weights: Floats
+    places: Integers
+    objective: Objective
+    layout: SimplexVector
+    parameters: Floats
+    unit: str = "row"
+
+    @cached_property
+    def _emissions(self) -> tuple[Emission, ...]:
+        return self.objective.parted(self.parameters)[1]
+
+    @cached_property
+    def _here(self) -> tuple[Floats, list[Floats]]:
+        """Expected counts of tables' entries, and of the states of each emission's parent, at the estimate."""
+        tables, emissions = self.objective.parted(self.parameters)
+        still = [EmissionScores(own, np.zeros(own.n_coordinates)) for own in emissions]
+        counts, found = self._counted(tables, still)
+        totals = [own[len(scores.by) :] for own, scores in zip(found, still, strict=True)]
+        return counts - self.objective.prior, totals
+
+    def _counted(self, tables: Floats, scores: Sequence[EmissionScores]) -> tuple[Floats, list[Floats]]:
+        """Return expected counts of the entries of tables, pseudo-counts included, and statistics of emissions."""
+        if not scores:
+            return self.objective.counted(tables).counts + self.objective.prior, []
+        return self.objective.expected_parts(tables, scores)  # type: ignore[arg-type]
+
+    @cached_property
+    def tables(self) -> FreeTables:
+        """The coordinates of the tables, which stand before those of emissions."""
+        tables, _ = self.objective.parted(self.parameters)
+        return FreeTables.of(self.layout.table_layout, self.layout.estimated, tables, self._here[0])
+
+    @cached_property
+    def _ends(self) -> Integers:
+        """Where the coordinates of the tables end, and those of each emission."""
+        return np.cumsum([len(self.tables.entries), *(own.n_coordinates for own in self._emissions)])
+
+    @property
+    def count(self) -> int:
+        """The number of coordinates."""
+        return int(self._ends[-1])
+
+    def _at(self, by: Floats) -> tuple[Floats, list[EmissionScores]]:
+        """Return the tables and emissions at some coordinates."""
+        own, *others = np.split(by, self._ends[:-1])
+        scores = [EmissionScores(each, part) for each, part in zip(self._emissions, others, strict=True)]
+        return self.tables.moved(own), scores
+
+    def gradient(self, by: Floats) -> Floats:
+        """Return the gradient of the objective at some coordinates (Fisher's identity)."""
+        tables, scores = self._at(by)
+        counts, found = self._counted(tables, scores)
+        parts = [own[: len(each.by)] + each.prior_gradient() for own, each in zip(found, scores, strict=True)]
+        return np.concatenate([self.tables.gradient(tables, counts), *parts])
+
+    @cached_property
+    def complete_information(self) -> Floats:
+        """About the information of each coordinate by itself, if no state were hidden."""
+        counts, totals = self._here
+        _, scores = self._at(np.zeros(self.count))
+        parts = [own.complete_information(each) for own, each in zip(scores, totals, strict=True)]
+        return np.concatenate([self.tables.complete_information(counts), *parts])
+
+    def estimator(self, by: Floats) -> Any:
+        """Return the fitted estimator at some coordinates."""
+        tables, scores = self._at(by)
+        vector = self.objective.whole(tables, [own.moved for own in scores])
+        made, layout = copy(self.model), self.layout
+        if isinstance(layout, ChainLayout):
+            numbers = layout.numbered(vector) if isinstance(layout, NumberChainLayout) else None
+            made.model_ = Chain.of(self.data.columns, *layout.parts(vector), numbers)
+        elif isinstance(layout, ParameterLayout | MixedLayout):
+            old = self.model.network_
+            made.network_ = layout.network(vector).changed(columns=old.columns, hidden_labels=old.hidden_labels)
+        return made
+
+
+def free_model(fitted: FittedModel) -> FreeModel:
+    """Return a fitted model along its free coordinates; hidden states of averages of fits have no such."""
+    if not (fitted.weights > 0).any():
+        raise DataError("no row counts, so there is nothing to learn from")
+    if fitted.network is None:
+        return _of_chain(fitted, fitted.data)  # type: ignore[arg-type]
+    return _of_network(fitted, fitted.data, fitted.network)  # type: ignore[arg-type]
+
+
+def _of_network(fitted: FittedModel, rows: Rows, network: LatentNetwork) -> FreeModel:
+    model, columns = fitted.model, rows.columns
+    emissions, threads = network.all_emissions, model.n_jobs
+    pseudo_counts = float(vars(model).get("pseudo_counts_", model.pseudo_counts))
+    constraints = Constraints(getattr(model, "fixed", None), getattr(model, "equal", None))
+    codes, values = rows.encode(), rows.values()
+    complete = fitted.weights > 0
+    for group, emission in emissions.items():
+        if emission.conditions:
+            for name in group:
+                complete &= ~rows.missing(columns.position(name))
+    used = np.flatnonzero(complete)
+    first, places = _distinct(codes[used], values[used])
+    every = np.full(rows.count, -1)
+    every[used] = places
+    distinct, totals = rows.taken(used[first]), np.bincount(places, fitted.weights[used]).astype(np.float64)
+    objective: Objective
+    layout: ParameterLayout | MixedLayout
+    if emissions:
+        families = {group: {"family": own.family} for group, own in emissions.items()}
+        numbers = NumberColumns.of(columns, families)
+        graph = numbers.graph(network.graph)
+        tables = constraints.layout(graph, columns, numbers.names) or ParameterLayout.of(graph)
+        blocks = blocks_of(graph, emissions)
+        layout = MixedLayout(tables, blocks, {group: emissions[group] for each in blocks for group in each.groups})
+        read = numbers.read(distinct, totals)
+        objective = MixedObjective.of(layout, numbers.names, read, numbers.missing(read), pseudo_counts, threads)
+        parameters = layout.vector(network)  # type: ignore[arg-type]
+    else:
+        graph, constrained = network.graph, constraints.layout(network.graph, columns)
+        layout = constrained or ParameterLayout.of(graph)
+        own = DistinctRows(np.asfortranarray(codes[used[first]]), totals, first)
+        missing = columns_with_missing(own.codes, graph)
+        objective = TreeObjective.of(graph, own, missing, pseudo_counts, threads, constrained=constrained)
+        parameters = layout.vector(network)
+    return ObjectiveModel(model, distinct, fitted.weights, every, objective, layout, parameters)
+
+
+def _distinct(codes: Any, values: Floats) -> tuple[Integers, Integers]:
+    """Return the first of the rows that are equal, and which of these each row is like."""
+    key = np.zeros(len(codes), np.int64)
+    for column in (*values.T, *codes.T):
+        kinds, own = np.unique(column, return_inverse=True)
+        _, key = np.unique(key * len(kinds) + own, return_inverse=True)
+    _, first, places = np.unique(key, return_index=True, return_inverse=True)
+    return first, places
+
+
+def _of_chain(fitted: FittedModel, sequences: Sequences) -> FreeModel:
+    model, chain, columns = fitted.model, fitted.model.model_, sequences.columns
+    every = tuple(np.ones((size, size), np.bool_) for size in chain.sizes)
+    starts = () if model.start is None else tuple(links[0] for links in chain.chains)
+    layout = ChainLayout(chain.sizes, chain.order, columns.states, every, starts)
+    joined = [table.ravel() for links in chain.chains for table in links] + [own.ravel() for own in chain.emissions]
+    prior = layout.prior(float(model.pseudo_counts), float(model.sticky))
+    parameters = np.concatenate(joined)
+    objective: Objective
+    if chain.numbers:
+        layout = NumberChainLayout.of(layout, chain.numbers)
+        parameters = layout.whole(parameters, list(chain.numbers.values()))
+        numbered = NumberPass.of_distinct(sequences, fitted.weights, chain.numbers, model.n_jobs)
+        objective = NumberChainObjective(layout, numbered, prior)
+    else:
+        symbols = Symbols.of(sequences.codes, columns.states)
+        walk = SequencePass.of_distinct(symbols, sequences.starts, fitted.weights, model.n_jobs)
+        objective = ChainObjective(layout, walk, prior)
+    used = np.flatnonzero((fitted.weights > 0) & (sequences.lengths > 0))
+    places = np.full(sequences.count, -1)
+    places[used] = np.arange(len(used))
+    data = sequences.chosen(used)
+    return replace(
+        ObjectiveModel(model, data, fitted.weights, places, objective, layout, parameters), unit="sequence"
+    )

@@ -1,0 +1,171 @@
+"""Free coordinates of parameters, and the gradient along them: logits of tables, and what moves emissions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from eigentree.em.constraints import ConstrainedLayout
+
+if TYPE_CHECKING:
+    from eigentree.arrays import Booleans, Floats, Integers
+    from eigentree.em.optimize.objective import SimplexVector
+    from eigentree.emissions.base import Emission
+
+__all__ = ["STEP", "EmissionScores", "FreeTables"]
+
+STEP = 1e-4
+"""The step of central differences, along coordinates in which 1 is far: their error, in proportion, is about
+STEP² / 6, and rounding adds about 1e-16 / STEP of what is differenced."""
+
+LEAST_COUNT = 0.5
+"""An entry that fewer rows are expected to have used is at the boundary: their number rounds to 0."""
+
+
+@dataclass(frozen=True, eq=False)
+class FreeTables:
+    """The free coordinates of tables: logits of entries relative to the largest one of their distribution.
+
+    Entries that are fixed or at the boundary stay where they are, and those that are equal move together.
+
+    Attributes
+    ----------
+    values : array
+        All tables, end to end.
+    lengths : array of int
+        The number of entries of each distribution.
+    moving : array of bool
+        The entries that move.
+    first_equal : array of int
+        The first entry that each one is equal to.
+    """
+
+    values: Floats
+    lengths: Integers
+    moving: Booleans
+    first_equal: Integers
+
+    @classmethod
+    def of(cls, layout: SimplexVector, estimated: Booleans, values: Floats, counts: Floats) -> FreeTables:
+        """Return the coordinates of tables at their estimate, given how often rows are expected to use entries."""
+        equal = layout.first_equal if isinstance(layout, ConstrainedLayout) else np.arange(len(values))
+        used = np.bincount(equal, counts, len(values))[equal]
+        moving = estimated & (values > 0) & (used >= LEAST_COUNT)
+        return cls(values, layout.lengths, moving, equal)
+
+    @cached_property
+    def _first(self) -> Integers:
+        return np.cumsum(self.lengths) - self.lengths
+
+    def _totals(self, counts: Floats) -> Floats:
+        return np.repeat(np.add.reduceat(counts, self._first), self.lengths)
+
+    @cached_property
+    def _mass(self) -> Floats:
+        """What all moving entries of a distribution have together."""
+        return self._totals(np.where(self.moving, self.values, 0.0))
+
+    @cached_property
+    def entries(self) -> Integers:
+        """The entry that each coordinate moves: all moving ones but the largest of each distribution."""
+        own = np.where(self.moving, self.values, -1.0)
+        line = np.repeat(np.arange(len(self.lengths)), self.lengths)
+        # The first of the largest entries, which stands at the same place in distributions that are equal.
+        order = np.lexsort([np.arange(len(own)), -own, line])
+        reference = np.zeros(len(own), np.bool_)
+        reference[order[self._first]] = True
+        return np.flatnonzero(self.moving & ~reference & (self.first_equal == np.arange(len(own))))
+
+    def moved(self, by: Floats) -> Floats:
+        """Return the tables at some coordinates, which are all 0 at the estimate."""
+        shift = np.zeros(len(self.values))
+        shift[self.entries] = by
+        raw = np.where(self.moving, self.values * np.exp(shift[self.first_equal]), 0.0)
+        scaled = np.divide(raw * self._mass, self._totals(raw), out=raw.copy(), where=self._mass > 0)
+        return np.where(self.moving, scaled, self.values)
+
+    def gradient(self, tables: Floats, counts: Floats) -> Floats:
+        """Return the derivative of an objective along the coordinates, given its derivatives by log entries."""
+        own = np.where(self.moving, counts, 0.0)
+        shares = np.divide(tables, self._mass, out=np.zeros_like(tables), where=self._mass > 0)
+        slopes = np.where(self.moving, own - self._totals(own) * shares, 0.0)
+        return np.bincount(self.first_equal, slopes, len(slopes))[self.entries].astype(np.float64)
+
+    def complete_information(self, counts: Floats) -> Floats:
+        """Return the information of each coordinate by itself, if no state were hidden."""
+        own = np.where(self.moving, counts, 0.0)
+        shares = np.divide(self.values, self._mass, out=np.zeros_like(own), where=self._mass > 0)
+        parts = self._totals(own) * shares * (1.0 - shares)
+        return np.bincount(self.first_equal, parts, len(parts))[self.entries].astype(np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class EmissionScores:
+    """An emission at some coordinates, whose statistics are the gradient there: what an E-step needs of one.
+
+    By Fisher's identity the gradient of the log-likelihood is the sum of those of the log densities, each row and
+    state by its posterior.
+
+    Attributes
+    ----------
+    emission : Emission
+        At coordinates 0.
+    by : array, shape (n_coordinates,)
+    """
+
+    emission: Emission
+    by: Floats
+
+    @cached_property
+    def moved(self) -> Emission:
+        """The emission at these coordinates."""
+        return self.emission.moved(self.by) if self.by.any() else self.emission
+
+    def lines(self, features: Any) -> Floats:
+        """Return the log density of each row in each state."""
+        return self.moved.lines(features)
+
+    @cached_property
+    def _pairs(self) -> list[tuple[Integers, Emission, Emission]]:
+        """Coordinates that are differenced together, the emission beyond and that before.
+
+        Those of different states are, unless the states share parameters.
+        """
+        count, states = len(self.by), self.emission.states
+        shared = self.emission.is_tied or self.emission.conditions
+        groups = np.arange(count)[:, None] if shared else np.arange(count).reshape(states, -1).T
+        found = []
+        for group in groups:
+            step = np.zeros(count)
+            step[group] = STEP
+            found.append((group, self.emission.moved(self.by + step), self.emission.moved(self.by - step)))
+        return found
+
+    def statistics(self, features: Any, counts: Floats) -> Floats:
+        """Return the gradient of the expected log density, and then the counts of the states."""
+        gradient = np.zeros(len(self.by))
+        for group, beyond, before in self._pairs:
+            with np.errstate(invalid="ignore"):
+                apart = beyond.lines(features) - before.lines(features)
+            slopes = np.where(counts > 0, counts * apart, 0.0).sum(axis=0) / (2.0 * STEP)
+            gradient[group] = slopes if len(group) > 1 or len(slopes) == 1 else slopes.sum()
+        return np.concatenate([gradient, counts.sum(axis=0)])
+
+    def prior_gradient(self) -> Floats:
+        """Return the gradient of the log prior."""
+        made = np.zeros(len(self.by))
+        for place in range(len(made)):
+            step = np.zeros(len(made))
+            step[place] = STEP
+            beyond, before = self.emission.moved(self.by + step), self.emission.moved(self.by - step)
+            made[place] = (beyond.log_prior() - before.log_prior()) / (2.0 * STEP)
+        return made
+
+    def complete_information(self, totals: Floats) -> Floats:
+        """Return about how much rows say of each coordinate: one row one unit, given the count of each state."""
+        if self.emission.is_tied or self.emission.conditions:
+            return np.full(len(self.by), totals.sum())
+        return np.repeat(totals, len(self.by) // len(totals))

@@ -1,0 +1,254 @@
+"""Information matrices of a fitted model, and from them estimates with standard errors.
+
+What it needs to know of a model is a `FreeModel`: free coordinates, which are 0 at the estimate, the log-likelihood
+of each row at other ones, and the gradient of the objective there.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
+
+import numpy as np
+
+from eigentree.errors import DataError, ParameterError
+from eigentree.uncertainty.estimates import Estimates
+from eigentree.uncertainty.free_tables import STEP
+from eigentree.uncertainty.quantities import Quantities
+from eigentree.validation import an_array, check_cells, one_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import ArrayLike
+
+    from eigentree.arrays import Booleans, Floats, Integers
+
+__all__ = ["FreeModel", "Information", "Kind"]
+
+Kind = Literal["observed", "empirical", "robust"]
+
+UNKNOWN = 1e-6
+"""A direction of which rows have less than this share of the information that they would have if no state were
+hidden: differences do not distinguish that from none, and EM would take as many iterations as its inverse."""
+
+MIXED = 1e-3
+"""A quantity depends on a direction if so much of its slope, in proportion, is along it."""
+
+NEAR = 0.1
+"""Estimates so many standard errors away from the optimum have intervals of 95 % that cover 94.9 %."""
+
+MOST_NAMED = 5
+"""Most quantities that a note names."""
+
+
+class FreeModel(ABC):
+    """A fitted model that can be moved along free coordinates, which are 0 at the estimate, and its data.
+
+    Attributes
+    ----------
+    data : Rows or Sequences
+        Those that differ and count.
+    weights : array, shape (units,)
+        How often each row or sequence of the user counts.
+    places : array of int, shape (units,)
+        Which of the data each of them is like; -1 where it does not count.
+    unit : str
+        What they are called.
+    """
+
+    data: Any
+    weights: Floats
+    places: Integers
+    unit: str = "row"
+
+    @property
+    @abstractmethod
+    def count(self) -> int:
+        """The number of coordinates."""
+
+    @abstractmethod
+    def estimator(self, by: Floats) -> Any:
+        """Return the fitted estimator at some coordinates."""
+
+    @abstractmethod
+    def gradient(self, by: Floats) -> Floats:
+        """Return the gradient of the objective, log-likelihood plus log prior, at some coordinates."""
+
+    @property
+    @abstractmethod
+    def complete_information(self) -> Floats:
+        """About the information of each coordinate by itself, if no state were hidden."""
+
+    def log_prob(self, by: Floats) -> Floats:
+        """Return the log-likelihood of each of the data at some coordinates."""
+        return np.asarray(self.estimator(by).score_samples(self.data), np.float64)
+
+    @cached_property
+    def totals(self) -> Floats:
+        """How often each of the data counts."""
+        used = self.places >= 0
+        return np.bincount(self.places[used], self.weights[used]).astype(np.float64)
+
+    def differences(self, function: Callable[[Floats], Floats]) -> Floats:
+        """Return the derivatives of a function of the coordinates at the estimate, shape (…, coordinates)."""
+        if not self.count:
+            return np.zeros((*np.shape(function(np.zeros(0))), 0))
+        pairs = ((function(step), function(-step)) for step in STEP * np.eye(self.count))
+        return np.stack([(beyond - before) / (2.0 * STEP) for beyond, before in pairs], axis=-1)
+
+
+class _Inverse(NamedTuple):
+    """The inverse of an information matrix, and the directions that it says nothing of, as columns."""
+
+    matrix: Floats
+    scale: Floats
+    unknown: Floats
+    is_maximum: bool
+
+    @classmethod
+    def of(cls, information: Floats, complete: Floats) -> _Inverse:
+        """Return the inverse, given the information of each coordinate if nothing were hidden."""
+        scale = 1.0 / np.sqrt(np.maximum(complete, np.finfo(np.float64).tiny))
+        shares, directions = np.linalg.eigh(information * scale * scale[:, None])
+        known = shares > UNKNOWN
+        own = directions[:, known] * scale[:, None]
+        return cls((own / shares[known]) @ own.T, scale, directions[:, ~known], bool((shares > -UNKNOWN).all()))
+
+    def depends(self, slopes: Floats) -> Booleans:
+        """Return which quantities depend on directions that nothing is known of, given their slopes."""
+        scaled = slopes * self.scale
+        lengths = np.linalg.norm(scaled, axis=1)
+        along = np.linalg.norm(scaled @ self.unknown, axis=1)
+        return np.asarray(along > MIXED * lengths)
+
+
+@dataclass(frozen=True, eq=False)
+class Information:
+    """The information matrices of a model, along its free coordinates."""
+
+    model: FreeModel
+
+    @cached_property
+    def observed(self) -> Floats:
+        """Minus the Hessian of the objective, by central differences of its gradient."""
+        check_cells("the information matrix", self.model.count**2, "fit fewer states or columns")
+        found = -self.model.differences(self.model.gradient)
+        return (found + found.T) / 2.0
+
+    @cached_property
+    def scores(self) -> Floats:
+        """The gradient of the log-likelihood of each of the data, shape (data, coordinates)."""
+        model = self.model
+        check_cells("the scores of all rows", model.count * len(model.totals), "give a sample of the rows")
+        return model.differences(model.log_prob)
+
+    @cached_property
+    def empirical(self) -> Floats:
+        """The outer products of the scores of rows, each as often as it counts."""
+        return (self.scores * self.model.totals[:, None]).T @ self.scores
+
+    def _between(self, clusters: Integers | None) -> Floats:
+        """Return the outer products of the weighted scores of clusters, or of rows, times n / (n - 1) for n."""
+        model = self.model
+        used = np.flatnonzero(model.places >= 0)
+        places, weights = model.places[used], model.weights[used]
+        if clusters is None:
+            count = len(used)
+            squares = np.bincount(places, weights**2, len(self.scores))
+            between = (self.scores * squares[:, None]).T @ self.scores
+        else:
+            from scipy.sparse import coo_array
+
+            names, own = np.unique(clusters[used], return_inverse=True)
+            count = len(names)
+            shares = coo_array((weights, (own, places)), (count, len(self.scores))).tocsr()
+            sums = shares @ self.scores
+            between = sums.T @ sums
+        if count < 2:
+            raise DataError(f"robust standard errors need two clusters or {model.unit}s at least, not {count}")
+        return np.asarray(between * (count / (count - 1.0)))
+
+    def covariance(self, kind: Kind, clusters: Integers | None) -> tuple[Floats, _Inverse]:
+        """Return the covariance of the coordinates, and the inverse of the information that it comes from."""
+        complete = self.model.complete_information
+        inverse = _Inverse.of(self.empirical if kind == "empirical" else self.observed, complete)
+        if kind == "robust":
+            return inverse.matrix @ self._between(clusters) @ inverse.matrix, inverse
+        return inverse.matrix, inverse
+
+    def estimates(
+        self, statistic: Callable[[Any], Any] | None, kind: Kind | None = None, clusters: ArrayLike | None = None
+    ) -> Estimates:
+        """Return estimates of all parameters, or of what a statistic gives, by the delta method."""
+        model = self.model
+        one_of("kind", kind, (*get_args(Kind), None))
+        grouped = None if clusters is None else _clusters(clusters, model)
+        if grouped is not None and kind not in (None, "robust"):
+            raise ParameterError(f"clusters are for kind='robust', not {kind!r}; leave kind out")
+        chosen: Kind = kind or ("observed" if grouped is None else "robust")
+        found = Quantities.of(model.estimator(np.zeros(model.count)), statistic)
+        check_cells("the covariance of all estimates", len(found.values) ** 2, "give a statistic of some of them")
+        slopes = model.differences(lambda by: Quantities.of(model.estimator(by), statistic).values)
+        covariance, inverse = self.covariance(chosen, grouped)
+        moves: Booleans = np.asarray(slopes.any(axis=1))
+        unknown: Booleans = np.asarray(moves & inverse.depends(slopes))
+        between = slopes @ covariance @ slopes.T
+        between[~moves | unknown] = np.nan
+        between[:, ~moves | unknown] = np.nan
+        notes = [*self._notes(found, moves, unknown, inverse.is_maximum), *self._optimum(inverse)]
+        return Estimates(found.labels, found.values, between, found.header, found.scales, notes=notes)
+
+    def _notes(self, found: Quantities, moves: Booleans, unknown: Booleans, is_maximum: bool) -> list[str]:
+        """Return which quantities have no standard error, and why."""
+        why = "do not identify it" if is_maximum else "have no maximum there in its direction"
+        notes = []
+        if not moves.all():
+            notes.append(
+                f"Without a standard error, since fixed or on the boundary (less than half a {self.model.unit} is "
+                f"expected to show it): {_named(found, np.flatnonzero(~moves))}."
+            )
+        if unknown.any():
+            notes.append(
+                f"Without a standard error, since these {self.model.unit}s {why}: "
+                f"{_named(found, np.flatnonzero(unknown))}."
+            )
+        return notes
+
+    def _optimum(self, inverse: _Inverse) -> list[str]:
+        """Return what is to say where the estimates are not at the optimum of these data."""
+        gradient = self.model.gradient(np.zeros(self.model.count))
+        errors = np.sqrt(np.maximum(np.diagonal(inverse.matrix), 0.0))
+        known = errors > 0
+        apart = float(np.max(np.abs(inverse.matrix @ gradient)[known] / errors[known], initial=0.0))
+        if inverse.is_maximum and apart <= NEAR:
+            return []
+        how = f"up to {apart:.1f} standard errors away from" if inverse.is_maximum else "not at"
+        return [
+            f"The estimates are {how} the optimum of these {self.model.unit}s: they are those of other "
+            f"{self.model.unit}s or weights, or EM ended early (lower tol, raise max_iter)."
+        ]
+
+
+def _named(found: Quantities, places: Integers) -> str:
+    """Return the names of some quantities."""
+    names = []
+    for place in places[:MOST_NAMED].tolist():
+        *what, last = found.labels[place]
+        names.append(f"{'='.join(map(str, what))} | {last}" if last != "" else "=".join(map(str, what)))
+    more = len(places) - MOST_NAMED
+    return "; ".join(names) + (f" and {more} more" if more > 0 else "")
+
+
+def _clusters(given: Any, model: FreeModel) -> Integers:
+    """Return the number of the cluster of each row or sequence."""
+    labels = an_array("clusters", given, DataError)
+    if labels.shape != model.weights.shape:
+        raise DataError(
+            f"clusters has the shape {labels.shape}, but needs one label for each of {len(model.weights)} "
+            f"{model.unit}s"
+        )
+    known: dict[Any, int] = {}
+    return np.array([known.setdefault(each, len(known)) for each in labels.tolist()], np.int64)
