@@ -31,6 +31,7 @@ TOPICS = (
     "consistency",
     "real",
     "classes",
+    "three_step",
     "imputing",
     "mixed_tables",
     "structures",

@@ -65,7 +65,9 @@ class ClassRegression(ResultTable):
         """The exponentials of the coefficients: by how much odds rise with one unit of a covariate."""
         own = self.coefficients
         values = np.exp(own.values)
-        return Estimates(own.labels, values, own.covariance * np.outer(values, values), own.header, ["log"] * len(values))
+        return Estimates(
+            own.labels, values, own.covariance * np.outer(values, values), own.header, ["log"] * len(values)
+        )
 
     def relative_to(self, reference: int) -> ClassRegression:
         """Return the same regression with another class as the reference.
@@ -133,7 +135,9 @@ class Regression(NamedTuple):
     def log_proba(self, parameters: Floats) -> Floats:
         """Return log P(class | covariates), shape (rows, classes)."""
         terms = self.design.shape[1]
-        return log_probabilities(self.design, np.concatenate([np.zeros((terms, 1)), parameters.reshape(-1, terms).T], 1))
+        return log_probabilities(
+            self.design, np.concatenate([np.zeros((terms, 1)), parameters.reshape(-1, terms).T], 1)
+        )
 
     def value(self, parameters: Floats) -> float:
         """Return minus the log-likelihood."""
@@ -194,9 +198,9 @@ def class_regression(
     """Return class membership on covariates: coefficients, odds ratios and Wald tests, with standard errors.
 
     One step estimates classes and coefficients together: of a model that was fitted with ``covariates=[...]``. Two
-    steps keep the fitted measurement model (Bakk and Kuha 2018). Three steps assign rows to classes, and correct for
-    classification errors by maximum likelihood (Vermunt 2010) or by weights (BCH; Bolck, Croon and Hagenaars 2004).
-    Standard errors are robust (sandwich), and hold the uncertainty of the earlier steps.
+    steps keep the fitted measurement model (Bakk and Kuha 2018). Three steps assign rows to classes, and correct
+    for classification errors by maximum likelihood (Vermunt 2010) or by weights (BCH; Bolck, Croon and Hagenaars
+    2004). Standard errors are robust (sandwich), and hold the uncertainty of the earlier steps.
 
     Parameters
     ----------
@@ -258,7 +262,9 @@ def _one_step(model: Any, X: Any, covariates: Any, sample_weight: ArrayLike | No
     """Return the coefficients of a model that has covariates of its own."""
     own = getattr(model, "covariates", None)
     if not own:
-        raise ParameterError("one step estimates all together; fit LatentClassModel(covariates=[...]), or n_steps=3")
+        raise ParameterError(
+            "one step estimates all together; fit LatentClassModel(covariates=[...]), or n_steps=3"
+        )
     if covariates is not None:
         raise ParameterError("the model has covariates of its own, which are columns of X; leave covariates out")
     fitted = FittedModel.of(model, X, None, sample_weight)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
-    from eigentree.arrays import Booleans, Floats, Integers
+    from eigentree.arrays import Booleans, Floats
     from eigentree.uncertainty.information import FreeModel
 
 __all__ = ["Assignment", "ClassifiedRows", "Correction", "Evidence"]
@@ -142,7 +142,7 @@ class ClassifiedRows:
         if self.assignment == "soft":
             return posterior
         # Where parameters move a little, rows stay where they are.
-        return np.eye(self.posterior.shape[1])[self.posterior.argmax(axis=1)]
+        return np.asarray(np.eye(self.posterior.shape[1])[self.posterior.argmax(axis=1)])
 
     def _errors(self, posterior: Floats) -> Floats:
         """Return P(assigned class | class), a row for each class."""
@@ -216,7 +216,7 @@ class ClassifiedRows:
         """By how much each row moves each of the classification errors, shape (rows, classes · classes)."""
         weighted = self.weights[:, None] * self.posterior
         apart = self._assigned(self.posterior)[:, None, :] - self.errors
-        found = (weighted / weighted.sum(axis=0))[:, :, None] * apart
+        found: Floats = (weighted / weighted.sum(axis=0))[:, :, None] * apart
         return found.reshape(len(found), -1)
 
     def _by_errors(self, scores: Callable[[Evidence], Floats], rows: Booleans) -> Floats:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
-    from eigentree.arrays import Floats
+    from eigentree.arrays import Booleans, Floats
     from eigentree.data.tables.labeled_table import LabeledTable
     from eigentree.uncertainty.estimates import Scale
     from eigentree.uncertainty.external.classified_rows import Assignment, Correction, Evidence
@@ -116,9 +116,9 @@ class Outcome(NamedTuple):
 
     def updated(self, counts: Floats, are_counts: bool) -> Floats:
         """Return the parameters that maximise the likelihood, given the counts of the classes."""
-        own = self.weights[:, None] * counts
-        totals = own.sum(axis=0)
-        means = (own.T @ self.values) / totals[:, None]
+        own: Floats = self.weights[:, None] * counts
+        totals: Floats = own.sum(axis=0)
+        means: Floats = (own.T @ self.values) / totals[:, None]
         if are_counts:
             return means.ravel()
         shares = totals / totals.sum()
@@ -156,9 +156,7 @@ class Outcome(NamedTuple):
         """Return the derivatives of the sum of the scores by the parameters, by central differences."""
         columns = []
         for step in STEP * np.eye(len(parameters)):
-            above, below = (
-                self.scores(parameters + change, evidence).sum(axis=0) for change in (step, -step)
-            )
+            above, below = (self.scores(parameters + change, evidence).sum(axis=0) for change in (step, -step))
             columns.append((above - below) / (2.0 * STEP))
         return np.stack(columns, axis=1)
 
@@ -177,9 +175,9 @@ def distal_outcomes(
     """Return means and proportions of distal outcomes by class, and Wald tests whether classes differ.
 
     Each outcome is by itself. BCH weighs rows by the classes that they were assigned to, so it assumes nothing of
-    the distribution of an outcome within a class (Bakk and Vermunt 2016). "ML" and two steps take numbers for normal
-    in each class, and then let the outcome say something of the class. Standard errors are robust (sandwich), and
-    hold the uncertainty of the earlier steps.
+    the distribution of an outcome within a class (Bakk and Vermunt 2016). "ML" and two steps take numbers for
+    normal in each class, so that the outcome is informative about the class. Standard errors are robust (sandwich),
+    and hold the uncertainty of the earlier steps.
 
     Parameters
     ----------
@@ -187,8 +185,8 @@ def distal_outcomes(
     X : array-like of shape (rows, columns), or a data frame
         The rows that the model was fitted to.
     outcomes : list of str, or array-like of shape (rows, outcomes), or a data frame
-        Columns of X, or a table with as many rows: numbers have means, labels proportions. Rows that miss an outcome
-        are left out for that.
+        Columns of X, or a table with as many rows: numbers have means, labels proportions. Rows that miss an
+        outcome are left out for that.
     n_steps : {2, 3}
     correction : {"BCH", "ML"} or None
         For the classification errors of three steps; None is the naive estimate, whose classes are too much alike.
@@ -207,43 +205,38 @@ def distal_outcomes(
     """
     external = ExternalColumns.of(model, X, "outcomes", outcomes)
     rows = ClassifiedRows.of(model, external.items, sample_weight, n_steps, correction, assignment)
-    labels: list[tuple[Hashable, ...]] = []
-    values, scales, notes = [], [], [rows.how]
-    found: list[Floats] = []
-    tests, pairs = [], []
-    classes = rows.posterior.shape[1]
-    for place, name in enumerate(external.columns.names):
-        cells = external.values[:, place]
+    classes, names = range(rows.posterior.shape[1]), external.columns.names
+    parts, tests, pairwise, notes = [], [], [], [rows.how]
+    for name, cells, meaning in zip(names, external.values.T, external.columns.meanings, strict=True):
         used = ~np.isnan(cells) & (rows.weights > 0)
         if not used.any():
             raise DataError(f"outcome {name!r} has no known cell among the rows that count; leave it out")
         if left_out := int((rows.weights > 0).sum()) - int(used.sum()):
             notes.append(f"{left_out} rows miss {name}")
-        meaning = external.columns.meanings[place]
-        shown: Sequence[Hashable] = meaning.coded.values if isinstance(meaning, LabelCodes) else ("",)
-        own = _of_outcome(rows, cells[used], used, shown)
-        own_labels = [(name, label, one) for label in shown for one in range(classes)]
-        labels += own_labels
-        values.append(own.values)
-        found.append(own.covariance)
-        scales += own.scales or []
-        tests.append(_differences(own, len(shown), range(classes)).wald())
-        for pair in combinations(range(classes), 2):
-            pairs.append(((name, *pair), _differences(own, len(shown), pair).wald()))
-    estimates = Estimates(
-        labels, np.concatenate(values), _blocks(found), ["outcome", "label", "class"], scales
+        shown = tuple(meaning.coded.values) if isinstance(meaning, LabelCodes) else ("",)
+        own = _of_outcome(rows, cells[used], used, name, shown)
+        parts.append(own)
+        tests.append(_differences(own, len(shown), classes).wald())
+        pairwise += [
+            ((name, *pair), _differences(own, len(shown), pair).wald()) for pair in combinations(classes, 2)
+        ]
+    labels = [label for own in parts for label in own.labels]
+    values, scales = (
+        np.concatenate([own.values for own in parts]),
+        [each for own in parts for each in own.scales or ()],
     )
-    names = [(name,) for name in external.columns.names]
     return DistalOutcomes(
-        estimates,
-        WaldTests(["outcome"], names, tests),
-        WaldTests(["outcome", "class", "class"], [pair for pair, _ in pairs], [test for _, test in pairs]),
+        Estimates(labels, values, _blocks([own.covariance for own in parts]), parts[0].header, scales),
+        WaldTests(["outcome"], [(name,) for name in names], tests),
+        WaldTests(["outcome", "class", "class"], [pair for pair, _ in pairwise], [test for _, test in pairwise]),
         rows.error_table if n_steps == 3 else None,
         notes,
     )
 
 
-def _of_outcome(rows: ClassifiedRows, cells: Floats, used: Any, shown: Sequence[Hashable]) -> Estimates:
+def _of_outcome(
+    rows: ClassifiedRows, cells: Floats, used: Booleans, name: str, shown: Sequence[Hashable]
+) -> Estimates:
     """Return the means or proportions of one outcome, label by label and class by class."""
     weights = rows.weights[used]
     middle, spread = 0.0, 1.0
@@ -255,15 +248,14 @@ def _of_outcome(rows: ClassifiedRows, cells: Floats, used: Any, shown: Sequence[
         outcome = Outcome(np.eye(len(shown))[cells.astype(np.int64)], weights, False)
     evidence = rows.evidence().taken(used)
     found = outcome.fitted(evidence)
-    covariance = rows.covariance(
-        lambda at: outcome.scores(found, at), outcome.slopes(found, evidence), used
-    )
+    covariance = rows.covariance(lambda at: outcome.scores(found, at), outcome.slopes(found, evidence), used)
     classes = evidence.values.shape[1]
     order = np.arange(classes * len(shown)).reshape(classes, -1).T.ravel()
     values = middle + spread * found[order]
     scales: list[Scale] = ["logit" if len(shown) > 1 and 0 < value < 1 else "identity" for value in values]
-    labels = [(place,) for place in range(len(order))]
-    return Estimates(labels, values, spread**2 * covariance[np.ix_(order, order)], ["place"], scales)
+    labels = [(name, label, one) for label in shown for one in range(classes)]
+    own = spread**2 * covariance[np.ix_(order, order)]
+    return Estimates(labels, values, own, ["outcome", "label", "class"], scales)
 
 
 def _differences(own: Estimates, labels: int, classes: Sequence[int]) -> Estimates:

@@ -52,10 +52,13 @@ class ExternalColumns(NamedTuple):
             What the variables are called in messages.
         given : list of str, or array-like of shape (rows, variables), or a data frame
         """
+        own_columns = getattr(model, "columns_", None)
+        if not isinstance(own_columns, Columns):
+            raise ParameterError(f"the model is a fitted LatentClassModel, not {quoted(model)}")
         if is_stream(X):
             raise DataError(f"{argument} need rows in memory, and these come in batches ({quoted(X)})")
         table = table_of(X)
-        items = table if table.names is None else table.only(model.columns_.names)
+        items = table if table.names is None else table.only(own_columns.names)
         if _are_names(given):
             names: Sequence[str] = different_names(argument, given, ParameterError)
             if table.names is None:
@@ -63,9 +66,9 @@ class ExternalColumns(NamedTuple):
                     f"{argument} are names of columns, and X is a table without names; give a data frame, or "
                     f"{argument} as a table with as many rows"
                 )
-            if both := [name for name in names if name in model.columns_.names]:
+            if both := [name for name in names if name in own_columns.names]:
                 raise ParameterError(
-                    f"{both[0]!r} is an item of the model, so it is none of the {argument}; fit the model without it"
+                    f"{both[0]!r} is an item of the model, so it is none of the {argument}; fit without it"
                 )
             own = table.only(names)
         else:
