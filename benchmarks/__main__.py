@@ -43,6 +43,7 @@ TOPICS = (
     "gaussian_hmm",
     "continuous_sequences",
     "automata",
+    "coverage",
 )
 DRAWING = ("accuracy", "consistency")
 """The topics whose models are sampled with a concentration that one can choose."""

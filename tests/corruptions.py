@@ -1,4 +1,5 @@
-"""Saved files, corrupted at random: each must load as something that answers, or be refused by one of our errors.
+"""Saved files, corrupted at random: each is refused by one of our errors, or loads as something whose answers are
+normalised and finite.
 
 ``python tests/corruptions.py 5000`` tries so many; a seed may follow.
 """
@@ -14,12 +15,20 @@ import warnings
 from collections import Counter
 from contextlib import suppress
 from hashlib import sha256
+from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
 import eigentree as et
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+CONFIGURATIONS = np.array(list(product(range(3), repeat=5)))
+"""All rows of five columns of three states."""
 
 JUNK = [
     None,
@@ -158,10 +167,8 @@ def corrupted(raw: bytes, others: list[bytes], random: np.random.Generator) -> t
     return kind, bytes(changed)
 
 
-def asked(thing: Any, rows: np.ndarray) -> None:
+def asked(thing: Any, rows: Any) -> None:
     """Call the methods that a loaded object of this type has."""
-    if getattr(thing, "numeric", None) == "quantiles":
-        rows = labelled(rows)
     if isinstance(thing, et.Statistics):
         thing.update(rows)
     elif isinstance(thing, et.JunctionTreeImputer):
@@ -169,31 +176,55 @@ def asked(thing: Any, rows: np.ndarray) -> None:
     elif isinstance(thing, et.JunctionTreeClassifier):
         thing.predict(rows)
     elif isinstance(thing, et.LatentNetwork):
-        thing.log_prob(rows)
         thing.decode(rows)
-        thing.sample(3, seed=0)
-    elif isinstance(thing, et.EMHMM):
-        thing.score_samples(rows)
-        thing.decode(rows)
-        thing.sample(2, length=3, seed=0)
-        str(vars(thing).get("start_"))
-    elif isinstance(thing, et.SpectralHMM):
-        thing.score_samples(rows)
-        thing.sample(2, length=3, seed=0)
-        thing.impute(np.where(np.arange(rows.shape[1]) == 1, -1, rows))
-        str(vars(thing).get("report_"))
+        thing.sample(3, random_state=0)
+    elif isinstance(thing, et.EMHMM | et.SpectralHMM):
+        thing.sample(2, length=3, random_state=0)
+        thing.impute(rows)
+        if isinstance(thing, et.EMHMM):
+            thing.decode(rows)
+        str(vars(thing).get("report_", vars(thing).get("start_")))
     else:
-        thing.score_samples(rows)
-        thing.sample(3, seed=0)
+        thing.sample(3, random_state=0)
+        thing.impute(rows)
         repr(thing)
-        if hasattr(thing, "partial_fit"):
+        if isinstance(thing, et.SpectralJunctionTree) and not thing.columns_.number_places:
             thing.partial_fit(rows)
-        if isinstance(thing, et.SpectralJunctionTree):
             thing.recover()
         str(vars(thing).get("report_", vars(thing).get("start_")))
 
 
-def outcome(path: Path, rows: np.ndarray) -> str:
+def distributions(thing: Any, rows: Any) -> Iterator[np.ndarray]:
+    """Answers whose lines, along the last axis, are distributions."""
+    if isinstance(thing, et.JunctionTreeImputer):
+        thing = thing.estimator_
+    if isinstance(thing, et.Statistics):
+        return
+    if isinstance(thing, et.JunctionTreeClassifier):
+        yield thing.predict_proba(rows)
+        return
+    numbers = isinstance(rows, pd.DataFrame) or np.asarray(rows).dtype.kind == "f"
+    scores = thing.log_prob if isinstance(thing, et.LatentNetwork) else thing.score_samples
+    if numbers:
+        assert not np.isnan(scores(rows)).any(), "a score is NaN"
+    elif np.asarray(rows).dtype.kind == "i":
+        yield np.exp(scores(CONFIGURATIONS))
+    else:
+        assert (scores(rows) <= 1e-9).all(), "a probability is above 1"
+    if isinstance(thing, et.LatentNetwork):
+        yield from (np.asarray(table) for table in thing.posterior(rows).values())
+        return
+    if isinstance(thing, et.EMHMM | et.SpectralHMM):
+        if not numbers:
+            yield thing.predict_next_proba(rows)
+        return
+    labels = [name for place, name in enumerate(thing.columns_.names) if place not in thing.columns_.number_places]
+    for name in labels:
+        yield np.asarray(thing.predict_proba(rows, target=name))
+    yield np.ravel(thing.joint(labels[:3]))
+
+
+def outcome(path: Path, rows: Any) -> str:
     """ "loaded" or "refused"; anything else that happens passes through."""
     try:
         with warnings.catch_warnings():
@@ -204,6 +235,10 @@ def outcome(path: Path, rows: np.ndarray) -> str:
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
+            for lines in distributions(thing, rows):
+                assert (lines >= 0).all(), f"{type(thing).__name__}: a probability is negative or NaN"
+                sums = lines.sum(axis=-1)
+                assert abs(sums - 1.0).max() < 1e-6, f"{type(thing).__name__}: probabilities sum to {sums}"
             asked(thing, rows)
     except et.EigentreeError:
         return "refused later"
@@ -218,11 +253,15 @@ def labelled(rows: np.ndarray) -> np.ndarray:
     return found
 
 
-def saved_files(folder: Path) -> tuple[list[bytes], np.ndarray]:
-    """One small file of each type, and rows that all of them can be asked about."""
+def saved_files(folder: Path) -> tuple[list[bytes], list[Any]]:
+    """One small file of each type, and rows that it can be asked about."""
     graph = et.zoo.hmm(5, 1, 2, 3)
     rows = et.LatentNetwork.random(graph, seed=0).sample(120, seed=1)
     rows[::9, 2] = -1
+    gaps = rows[:20].copy()
+    gaps[::4, 1] = -1
+    numbers = np.random.default_rng(2).normal(size=120)
+    mixed = pd.DataFrame(rows, columns=[f"x{t}" for t in range(5)]).assign(age=numbers, size=numbers.round(1) ** 2)
     labels, weights = np.repeat(["a", "b"], 60), np.linspace(0.5, 2, 120)
     loop = et.LatentGraph(
         {"h": 2, "k": 2, **{f"x{t}": 3 for t in range(5)}},
@@ -232,31 +271,43 @@ def saved_files(folder: Path) -> tuple[list[bytes], np.ndarray]:
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
+        learned = {"init": "random", "n_init": 1, "max_iter": 3, "random_state": 0}
+        quantiles = et.SpectralJunctionTree(et.zoo.Mixture(), numeric="quantiles", handle_unknown="missing")
+        spectral = et.SpectralJunctionTree(graph)
+        steps = [list(sequence) for sequence in numbers.reshape(-1, 6)]
         things = [
-            et.SpectralJunctionTree(et.zoo.HMM(order=1)).fit(rows),
-            et.SpectralJunctionTree(et.zoo.Mixture(), shrinkage=0.4).fit(rows, sample_weight=weights),
-            et.EMJunctionTree(loop, init=et.LatentNetwork.random(loop, seed=1), max_iter=5).fit(rows),
-            et.EMJunctionTree(graph, random_state=0, max_iter=5, pseudo_counts=0.1).fit(rows),
-            et.OnlineEMJunctionTree(graph, passes=1, random_state=0).fit(rows),
-            et.JunctionTreeClassifier(et.SpectralJunctionTree(graph)).fit(rows, labels),
-            et.LatentNetwork.random(loop, seed=2),
-            et.LatentNetwork.random(graph, seed=2),
-            et.Statistics.of(rows, graph),
-            et.JunctionTreeClassifier(et.SpectralJunctionTree(et.zoo.HMM()), class_as="column").fit(rows, labels),
-            et.JunctionTreeImputer(et.SpectralJunctionTree(graph)).fit(rows),
-            et.EMHMM(2, 2, init="random", n_init=1, max_iter=3, random_state=0).fit(rows),
-            et.SpectralHMM(2, order=2).fit(rows),
-            et.JunctionTreeClassifier(et.EMHMM(2, init="random", n_init=1, max_iter=3)).fit(rows, labels),
-            et.SpectralJunctionTree(et.zoo.Mixture(), numeric="quantiles", handle_unknown="missing").fit(
-                labelled(rows)
+            (et.SpectralJunctionTree(et.zoo.HMM(order=1)).fit(rows), gaps),
+            (et.SpectralJunctionTree(et.zoo.Mixture(), shrinkage=0.4).fit(rows, sample_weight=weights), gaps),
+            (et.EMJunctionTree(loop, **learned | {"init": et.LatentNetwork.random(loop, seed=1)}).fit(rows), gaps),
+            (et.EMJunctionTree(graph, pseudo_counts=0.1, **learned).fit(rows), gaps),
+            (et.OnlineEMJunctionTree(graph, passes=1, random_state=0).fit(rows), gaps),
+            (et.JunctionTreeClassifier(spectral).fit(rows, labels), gaps),
+            (et.LatentNetwork.random(loop, seed=2), gaps),
+            (et.LatentNetwork.random(graph, seed=2), gaps),
+            (et.Statistics.of(rows, graph), gaps),
+            (
+                et.JunctionTreeClassifier(et.SpectralJunctionTree(et.zoo.HMM()), class_as="column").fit(
+                    rows, labels
+                ),
+                gaps,
             ),
+            (et.JunctionTreeImputer(spectral).fit(rows), gaps),
+            (et.EMHMM(2, 2, **learned).fit(rows), gaps),
+            (et.SpectralHMM(2, order=2).fit(rows), gaps),
+            (et.JunctionTreeClassifier(et.EMHMM(2, **learned)).fit(rows, labels), gaps),
+            (quantiles.fit(labelled(rows)), labelled(gaps)),
+            (et.LatentClassModel(2, **learned).fit(mixed), mixed[:20]),
+            (et.SpectralJunctionTree(et.zoo.Mixture(hidden_states=2)).fit(mixed), mixed[:20]),
+            (et.EMHMM(2, emissions="gaussian", **learned).fit(steps), steps[:4]),
+            (et.SpectralHMM(2).fit(steps), steps[:4]),
         ]
-    files = []
-    for k, thing in enumerate(things):
+    files, asked_about = [], []
+    for k, (thing, own) in enumerate(things):
         path = folder / f"{k}.eigentree"
         thing.save(path)
         files.append(path.read_bytes())
-    return files, rows[:20]
+        asked_about.append(own)
+    return files, asked_about
 
 
 def main(count: int = 1000, seed: int = 0) -> int:
@@ -267,10 +318,11 @@ def main(count: int = 1000, seed: int = 0) -> int:
         files, rows = saved_files(Path(folder))
         path = Path(folder) / "corrupted.eigentree"
         for number in range(count):
-            kind, raw = corrupted(files[random.integers(len(files))], files, random)
+            file = random.integers(len(files))
+            kind, raw = corrupted(files[file], files, random)
             path.write_bytes(raw)
             try:
-                found[f"{kind}: {outcome(path, rows)}"] += 1
+                found[f"{kind}: {outcome(path, rows[file])}"] += 1
             except BaseException:
                 failures += 1
                 print(f"corruption {number}, {kind}:\n{traceback.format_exc()}")

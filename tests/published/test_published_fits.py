@@ -7,6 +7,7 @@ the grade point average (Dayton 1998; poLCA's example), as counts.
 
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -63,3 +64,19 @@ def test_polca_cheating_with_a_covariate() -> None:
     model = et.LatentClassModel(2, covariates=["GPA"], random_state=0).fit(rows, sample_weight=counts)
     assert model.n_parameters_ == 10
     assert counts @ model.score_samples(rows) == pytest.approx(-429.6384, abs=2e-4)
+
+
+def test_stata_standard_errors_of_latent_classes() -> None:
+    """Stata's manual (SEM, example 50g) on role conflicts (Stouffer and Toby 1951): 216 students, 4 items."""
+    counts = [42, 23, 6, 25, 6, 24, 7, 38, 1, 4, 1, 6, 2, 9, 2, 20]
+    rows = np.array(list(product([0, 1], repeat=4)))
+    model = et.LatentClassModel(2, tol=1e-13, pseudo_counts=0, random_state=0).fit(rows, sample_weight=counts)
+    assert counts @ model.score_samples(rows) == pytest.approx(-504.46767, abs=1e-5)
+    found = model.estimates()
+    sizes = np.column_stack([found.values, found.standard_errors, found.confint()])[:3]
+    expected = [
+        [0.7207539, 0.0580926, 0.5944743, 0.8196407],
+        [0.2792461, 0.0580926, 0.1803593, 0.4055257],
+        [0.7135879, 0.0403588, 0.6285126, 0.7858194],
+    ]
+    np.testing.assert_allclose(sizes, expected, atol=2e-7)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from eigentree.arrays import Floats
 
-__all__ = ["Marginal", "fitted_marginal"]
+__all__ = ["POWERS", "Marginal", "fitted_marginal"]
 
 GRID = 4096
 """Points of the grid; the narrowest bandwidth tried is several of their distances unless cells are far outliers."""

@@ -285,6 +285,8 @@ def _read_fitted(reader: Reader, kind: str, content: Any) -> dict[str, Any]:
     held: Any = fitted.pop("plan_", None) or fitted.get("network_")
     if held is not None and not fitted["columns_"].are_of(with_numbers(held.graph, fitted["columns_"].numbers)):
         raise FileError("the columns are not those of the graph")
+    if "network_" in fitted and fitted["network_"].columns.numbers != fitted["columns_"].numbers:
+        raise FileError("the columns of numbers are not those of the network")
     if "learner_" in fitted and fitted["learner_"].graph != held.graph:
         raise FileError("what is learned from is of another graph than what was learned")
     return fitted

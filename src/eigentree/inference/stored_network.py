@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from eigentree.data.tables.columns import checked_columns, columns_content
-from eigentree.errors import FileError
+from eigentree.errors import FileError, TreewidthError
 from eigentree.graphs.elimination import MAX_CLIQUE_STATES, check_families
 from eigentree.graphs.junction_tree import JunctionTree, TreeNode
 from eigentree.inference.networks.network import LatentNetwork
@@ -74,6 +74,9 @@ def read_network(reader: Reader, content: Any) -> LatentNetwork:
     check_families(graph)
     # A tree is not built before it is needed, but where tables hang on one it must be that of the file.
     tree = read_tree(entry["tree"], graph) if entry.has("tree") else None
+    if tree is not None and tree.cliques != _own_cliques(graph):
+        # Hidden variables are revealed on a tree that is built anew.
+        raise FileError("the tables of a network are those of the cliques of another graph")
     axes = table_axes(graph, tree)
     shapes = [tuple(graph.states[name] for name in names) for names in axes.values()]
     labels = entry.value("hidden_labels") if entry.has("hidden_labels") else None
@@ -84,6 +87,14 @@ def read_network(reader: Reader, content: Any) -> LatentNetwork:
         own = {name: table for (name, *_), table in tables.items()}
         return MixedNetwork(graph, own, _emissions(reader, entry), columns, labels)
     return LatentNetwork(graph, tables, tree, columns, labels)
+
+
+def _own_cliques(graph: LatentGraph) -> tuple[tuple[str, ...], ...]:
+    """Return the cliques of a graph's own junction tree."""
+    try:
+        return JunctionTree.of(graph).cliques
+    except TreewidthError as error:
+        raise FileError(str(error)) from error
 
 
 def _emissions(reader: Reader, entry: Section) -> dict[tuple[str, ...], Emission]:

@@ -161,11 +161,10 @@ class Section:
         for name in content:
             if name not in required and name not in optional:
                 raise UnknownEntryError(f"{where} has an entry {quoted(name)}, which is not known")
-        for name in required:
-            if name not in content:
-                raise FileError(f"{where} has no entry {name!r}")
         self.content = content
         self.where = where
+        for name in required:
+            _ = self[name]
 
     def has(self, name: str) -> bool:
         """Return whether there is an entry that is not null."""
@@ -176,35 +175,37 @@ class Section:
         return f"{self.where}: {name}"
 
     def __getitem__(self, name: str) -> Any:
+        if name not in self.content:
+            raise FileError(f"{self.where} has no entry {name!r}")
         return self.content[name]
 
     def value(self, name: str) -> Any:
         """Return a value that `plain` wrote."""
-        return unplain(self.content[name], self.at(name))
+        return unplain(self[name], self.at(name))
 
     def text(self, name: str) -> str:
         """Return a string."""
-        return typed(self.content[name], str, self.at(name))
+        return typed(self[name], str, self.at(name))
 
     def flag(self, name: str) -> bool:
         """Return True or False."""
-        return typed(self.content[name], bool, self.at(name))
+        return typed(self[name], bool, self.at(name))
 
     def number(self, name: str) -> float:
         """Return a number that `plain` wrote: it may be infinite, or NaN."""
-        return number(self.content[name], self.at(name))
+        return number(self[name], self.at(name))
 
     def whole(self, name: str, least: int = 0, most: int = MOST) -> int:
         """Return a whole number within bounds."""
-        return whole(self.content[name], self.at(name), least, most)
+        return whole(self[name], self.at(name), least, most)
 
     def items(self, name: str) -> list[Any]:
         """Return a list."""
-        return typed(self.content[name], list, self.at(name))
+        return typed(self[name], list, self.at(name))
 
     def texts(self, name: str) -> tuple[str, ...]:
         """Return a list of strings."""
-        return texts(self.content[name], self.at(name))
+        return texts(self[name], self.at(name))
 
     def wholes(self, name: str, least: int = 0, most: int = MOST) -> tuple[int, ...]:
         """Return a list of whole numbers within bounds."""

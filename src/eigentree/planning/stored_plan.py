@@ -126,19 +126,24 @@ def _check_leaves(nodes: Sequence[PlanNode], graph: LatentGraph) -> None:
 def _check_views(nodes: Sequence[PlanNode]) -> None:
     """Raise `FileError` unless each edge has views, and they look at its two sides."""
     place = {node.observed: i for i, node in enumerate(nodes)}
-    # In preorder, a subtree is one piece.
-    ends = list(range(1, len(nodes) + 1))
-    for i in reversed(range(1, len(nodes))):
-        ends[nodes[i].parent] = max(ends[nodes[i].parent], ends[i])
+    subtrees = _subtrees(nodes)
     if nodes[0].inside or nodes[0].outside:
         raise FileError("the root of a plan has no views")
     for i, node in enumerate(nodes[1:], start=1):
         if not node.inside or not node.outside or not all(node.outside):
             raise FileError("an edge has no view")
-        below = range(i, ends[i])
+        below = subtrees[i]
         elsewhere = all(place[name] not in below for group in node.outside for name in group)
         if not elsewhere or not all(place[name] in below for name in node.inside):
             raise FileError("a view looks at the wrong side of its edge")
+
+
+def _subtrees(nodes: Sequence[PlanNode]) -> list[range]:
+    """Return the places of the nodes of each subtree: in preorder, it is one piece."""
+    ends = list(range(1, len(nodes) + 1))
+    for i in reversed(range(1, len(nodes))):
+        ends[nodes[i].parent] = max(ends[nodes[i].parent], ends[i])
+    return [range(i, end) for i, end in enumerate(ends)]
 
 
 def _check_hub(hub: Hub, nodes: Sequence[PlanNode]) -> None:
@@ -157,3 +162,9 @@ def _check_hub(hub: Hub, nodes: Sequence[PlanNode]) -> None:
         or len(set(hub.anchors)) != len(hub.anchors)
     ):
         raise FileError("a hub is not made of nodes of its plan, or its branches do not leave them")
+    place = {node.observed: i for i, node in enumerate(nodes)}
+    subtrees = _subtrees(nodes)
+    for branch in hub.branches:
+        is_above = branch.position == hub.nodes[0]
+        if any((place[name] in subtrees[branch.position]) == is_above for name in branch.columns):
+            raise FileError("a branch of a hub is represented by columns elsewhere")

@@ -86,7 +86,8 @@ class ObjectiveModel(FreeModel):
     def tables(self) -> FreeTables:
         """The coordinates of the tables, which stand before those of emissions."""
         tables, _ = self.objective.parted(self.parameters)
-        return FreeTables.of(self.layout.table_layout, self.layout.estimated, tables, self._here[0])
+        layout, prior = self.layout, self.objective.prior
+        return FreeTables.of(layout.table_layout, layout.estimated, tables, self._here[0], prior)
 
     @cached_property
     def _ends(self) -> Integers:

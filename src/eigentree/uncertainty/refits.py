@@ -111,6 +111,8 @@ class FittedModel:
         if "structure" in found:
             found["structure"] = self.model.graph_
         found["emissions"] = self._families() or "auto"
+        if found.get("durations") is not None:
+            found["max_duration"] = self.model.model_.durations.shape[1]
         return found
 
     def _families(self) -> dict[tuple[str, ...], dict[str, Any]]:
@@ -135,7 +137,8 @@ class FittedModel:
             names = self.model.columns_.names
             coded = [name for name in names if not any(name in group for group in groups)]
             shown = {**(shown if isinstance(shown, dict) else dict.fromkeys(coded, shown)), **groups}
-        return {"start": tables["start"], "transitions": tables["transitions"], "emissions": shown}
+        kept = {name: tables[name] for name in ("start", "transitions", "durations") if name in tables}
+        return kept | {"emissions": shown}
 
     def refit(self, data: Rows | Sequences, weights: Floats, random: np.random.Generator) -> Any:
         """Return the estimator after a fit to other data of the same columns, from where this one is.

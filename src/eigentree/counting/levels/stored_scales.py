@@ -52,6 +52,8 @@ def read_scales(reader: Reader, content: Any, numbers: Sequence[int], channels: 
 
 
 def _scale(reader: Reader, channel: int, content: Any) -> HatScale:
+    from eigentree.emissions.marginal import POWERS, Marginal
+
     entry = Section(content, "the levels of a channel", (*NUMBERS, "points"))
     values = {name: entry.number(name) for name in NUMBERS}
     density = reader.floats(f"density.{channel}", entry.whole("points", 2, MOST_POINTS)).copy()
@@ -61,11 +63,10 @@ def _scale(reader: Reader, channel: int, content: Any) -> HatScale:
         and values["stop"] > values["start"]
         and min(values["unit"], values["width"], values["tail"]) > 0
         and values["tail"] <= 1
+        and POWERS[0] <= values["power"] <= POWERS[-1]
         and float(density.min()) >= 0
         and abs(float(np.trapezoid(density, dx=step)) - 1) < UNEVEN
     )
     if not proper:
         raise FileError("the marginal density of a channel is none")
-    from eigentree.emissions.marginal import Marginal
-
     return HatScale(Marginal(density=density, **values))

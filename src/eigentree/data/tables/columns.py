@@ -407,7 +407,7 @@ def _numbers(content: dict[str, Any], at: At) -> Numbers:
     ordered = numbers.least <= numbers.most and 0 <= numbers.step < np.inf
     if numbers.kind not in NUMBER_KINDS or not ordered:
         raise FileError(f"{at.where}: numbers are of a kind that there is not, or have no range")
-    if (numbers.kind == "date") != (re.fullmatch(DATE_TYPE, numbers.unit) is not None):
+    if not re.fullmatch(DATE_TYPE if numbers.kind == "date" else "", numbers.unit):
         raise FileError(f"{at.where}: dates have a type of numpy, and other numbers have none")
     return numbers
 

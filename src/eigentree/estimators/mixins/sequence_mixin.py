@@ -17,6 +17,7 @@ from eigentree.inference.queries import warn_undefined
 from eigentree.messages import renamed_arguments
 from eigentree.validation import (
     FILL_METHODS,
+    MOST_THREADS,
     check_cells,
     checked_quantiles,
     flag,
@@ -140,7 +141,8 @@ class SequenceMixin(Parameters):
         """
         flag("per_symbol", per_symbol)
         sequences = self._sequences(X, lengths, inputs)
-        log_prob = self.model_.log_prob(sequences, self.n_jobs)
+        threads = whole_number("n_jobs", self.n_jobs, most=MOST_THREADS)
+        log_prob = self.model_.log_prob(sequences, threads)
         warn_undefined(int(np.isneginf(log_prob).sum()), f"of {len(log_prob)} {IMPOSSIBLE}")
         if not per_symbol:
             return log_prob

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -63,6 +64,10 @@ class MixedNetwork(LatentNetwork):
         self._emissions = {
             (names,) if isinstance(names, str) else tuple(names): emission for names, emission in emissions.items()
         }
+        if () in self._emissions:
+            raise NetworkError("an emission is of at least one column, not of none")
+        for name in chain.from_iterable(self._emissions):
+            graph.require(name)
         # The emission of a category, such as ordered levels, is a table that has fewer parameters than others.
         coded = {names: each for names, each in self._emissions.items() if graph.states[names[0]] > 1}
         self.emissions = {names: each for names, each in self._emissions.items() if names not in coded}
@@ -82,6 +87,10 @@ class MixedNetwork(LatentNetwork):
                 raise NetworkError(
                     f"{name!r} is a number, which has one state in the graph, not {graph.states[name]}"
                 )
+        if columns is not None and (apart := numbers ^ set(columns.numbers)):
+            raise NetworkError(
+                f"{', '.join(map(repr, sorted(apart)))}: columns of numbers, and they alone, have a density"
+            )
         ones = {name: np.ones([*(graph.states[parent] for parent in graph.parents(name)), 1]) for name in numbers}
         super().__init__(
             graph, {**tables, **shown, **ones}, None, columns or _columns(graph, numbers), hidden_labels

@@ -83,7 +83,7 @@ def _settings(reader: Reader, entry: Section, states: Sequence[int]) -> tuple[fl
     if not shrinkage >= 0 or not 0 <= floor <= 1:
         raise FileError("the shrinkage or the floor of a model is out of range")
     marginals = reader.flat("marginals", [(size,) for size in states])
-    if any((table < 0).any() or not table.any() for table in marginals):
+    if any((table < 0).any() or abs(table.sum() - 1.0) > SUM_ROUNDING for table in marginals):
         raise FileError("the marginals of a model are no distributions")
     return shrinkage, floor, tuple(marginals)
 
@@ -199,6 +199,9 @@ def _at_least_0(content: Any, what: str) -> float:
         raise FileError(f"{what} is a number of at least 0")
     return found
 
+
+SUM_ROUNDING = 1e-9
+"""How far from 1 a distribution in a file may add up: sums of a million numbers are rounded by less."""
 
 COUNTED = ("windows", "firsts", "cells")
 
