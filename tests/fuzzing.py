@@ -73,7 +73,9 @@ BETWEEN_ROOMS = {
 """Methods that take what only the package itself makes."""
 
 FUNCTIONS = (
+    "class_regression()",
     "dependencies()",
+    "distal_outcomes()",
     "expected_counts()",
     "learn_structure()",
     "plot.decoded()",

@@ -217,6 +217,11 @@ def test_one_step_is_the_model_with_covariates_of_its_own() -> None:
     np.testing.assert_allclose(found.coefficients.values, np.asarray(model.coefficients_)[1:].ravel())
     errors = model.estimates(X, statistic=lambda one: np.asarray(one.coefficients_)[1:], kind="robust")
     np.testing.assert_allclose(found.coefficients.standard_errors, errors.standard_errors)
+    # By themselves, and among all parameters, whose names they have.
+    part = model.estimates(X).part(table="coefficients")
+    np.testing.assert_allclose(part.values, found.coefficients.values)
+    assert part.labels[1] == ("coefficients", "age", "h=1")
+    assert list(model.standard_errors_) == ["coefficients", *X.columns[:6]]
     # Two steps have nearly the same information here.
     two = et.class_regression(
         et.LatentClassModel(3, n_init=1, random_state=0).fit(X.iloc[:, :6]), X, ["age"], n_steps=2
@@ -287,7 +292,7 @@ def test_separated_classes_are_said_to_have_no_end() -> None:
         ({"covariates": ["age"], "correction": "bch"}, ParameterError, "did you mean 'BCH'"),
         ({"covariates": ["age"], "assignment": "hard"}, ParameterError, "assignment is 'modal' or 'soft'"),
         ({"covariates": ["age"], "assignment": "soft"}, ParameterError, "modal"),
-        ({"covariates": ["age"], "n_steps": 4}, ParameterError, "n_steps is 2 or 3, not 4"),
+        ({"covariates": ["age"], "n_steps": 4}, ParameterError, "n_steps is a whole number of at most 3, not 4"),
         ({"n_steps": 1}, ParameterError, r"LatentClassModel\(covariates="),
     ],
 )

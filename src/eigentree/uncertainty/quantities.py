@@ -24,6 +24,9 @@ PARAMETER_HEADER = ("table", "state", "given")
 MOMENTS: dict[Hashable, Scale] = {"mean": "identity", "std": "log"}
 """What the tables of numbers have in place of states, and where estimates of it are about normal."""
 
+COEFFICIENTS = "coefficients"
+"""What the coefficients of class membership are called among the tables of a model."""
+
 Line = tuple[tuple["Hashable", ...], float, "Scale"]
 
 
@@ -80,8 +83,16 @@ def _parameters(model: Any) -> Iterator[Line]:
 
 
 def parameter_tables(model: Any) -> dict[Any, Any]:
-    """Return the tables of a fitted estimator, with mean and standard deviation of each number in each state."""
+    """Return the tables of a fitted estimator, with mean and standard deviation of each number in each state.
+
+    Where classes depend on covariates, their coefficients stand in place of the shares of the classes.
+    """
     found = dict(model.tables_)
+    if getattr(model, "covariates", None):
+        # Covariates decide on the classes; the first one is the reference.
+        own = model.coefficients_
+        others = LabeledTable(np.asarray(own)[1:], own.names, [own.states[0][1:], own.states[1]])
+        found = {COEFFICIENTS: others} | {name: table for name, table in found.items() if name != own.names[0]}
     if getattr(model, "network_", None) is None and (channels := model.columns_.number_places):
         means, variances = model.means_, np.diagonal(model.covars_, axis1=1, axis2=2)
         for place, channel in enumerate(channels):
@@ -108,6 +119,8 @@ def _entries(name: str, table: LabeledTable, targets: int) -> Iterator[Line]:
         named = [f"{axis}={label}" for axis, label in zip(table.names, labels, strict=True)]
         state = labels[-1] if targets == 1 else ", ".join(named[given:])
         scale: Scale = MOMENTS[state] if table.names[-1] == "moment" else "logit"
+        if name == COEFFICIENTS:
+            scale = "identity"
         yield (name, state, ", ".join(named[:given])), float(table[place]), scale
 
 

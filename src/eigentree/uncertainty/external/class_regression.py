@@ -225,9 +225,17 @@ def class_regression(
     >>> survey = et.datasets.load_contraceptive(as_frame=True).data
     >>> items = survey[["education", "husband_education", "living_standard", "media_exposure"]]
     >>> model = et.LatentClassModel(2, random_state=0).fit(items)
-    >>> et.class_regression(model, survey, ["age"])
+    >>> et.class_regression(model, survey, ["age", "religion"])
+    class             term  coefficient  std. error       p  odds ratio     95 % interval
+        1        intercept      -0.1488      0.2684  0.5793      0.8617  [0.5092, 1.4583]
+        1              age       0.0028      0.0076  0.7161      1.0028  [0.9879, 1.0178]
+        1  religion: other      -1.6304      0.2384  0.0000      0.1958  [0.1227, 0.3125]
+    reference class 0; three steps, ML correction, modal assignment
+    Wald tests: age: 0.13 (df 1, p 0.7161), religion: 46.79 (df 1, p 0.0000)
     """
-    steps = n_steps if n_steps is not None else 1 if getattr(model, "covariates", None) else 3
+    steps = 1 if getattr(model, "covariates", None) else 3
+    if n_steps is not None:
+        steps = whole_number("n_steps", n_steps, most=3)
     if steps == 1:
         return _one_step(model, X, covariates, sample_weight)
     if covariates is None:

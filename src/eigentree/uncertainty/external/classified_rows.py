@@ -19,7 +19,7 @@ from eigentree.errors import DataError, ParameterError, quoted
 from eigentree.uncertainty.free_models import free_model
 from eigentree.uncertainty.information import Information
 from eigentree.uncertainty.refits import FittedModel
-from eigentree.validation import one_of
+from eigentree.validation import one_of, whole_number
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -95,8 +95,7 @@ class ClassifiedRows:
         assignment: Assignment,
     ) -> ClassifiedRows:
         """Return the rows that a model was fitted to, classified by it."""
-        if n_steps not in (2, 3):
-            raise ParameterError(f"n_steps is 2 or 3, not {quoted(n_steps)}; one step is fit with covariates=[...]")
+        n_steps = whole_number("n_steps", n_steps, 2, most=3)
         one_of("correction", correction, ("ML", "BCH", None))
         one_of("assignment", assignment, ("modal", "soft"))
         if assignment == "soft" and correction == "ML" and n_steps == 3:
@@ -105,7 +104,7 @@ class ClassifiedRows:
             )
         fitted = FittedModel.of(model, X, None, sample_weight)
         hidden = () if fitted.network is None else fitted.network.graph.hidden
-        if fitted.network is None or len(hidden) != 1 or fitted.network.graph.parents(hidden[0]):
+        if fitted.network is None or len(hidden) != 1 or np.ndim(fitted.network.tables.get(hidden[0])) != 1:
             raise ParameterError(
                 f"the model is a fitted LatentClassModel, or another with one class variable, not {quoted(model)}"
             )

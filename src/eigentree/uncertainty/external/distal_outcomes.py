@@ -202,6 +202,12 @@ def distal_outcomes(
     >>> items = survey[["education", "husband_education", "living_standard", "media_exposure"]]
     >>> model = et.LatentClassModel(2, random_state=0).fit(items)
     >>> et.distal_outcomes(model, survey, ["children", "class"])
+     outcome       label          class 0          class 1     Wald  df       p
+    children              2.8904 (0.0785)  3.7414 (0.1154)  33.9429   1  0.0000
+       class   long-term  0.3129 (0.0174)  0.1137 (0.0148)  91.0691   2  0.0000
+       class        none  0.3281 (0.0181)  0.5551 (0.0221)
+       class  short-term  0.3590 (0.0178)  0.3312 (0.0203)
+    three steps, BCH correction, modal assignment
     """
     external = ExternalColumns.of(model, X, "outcomes", outcomes)
     rows = ClassifiedRows.of(model, external.items, sample_weight, n_steps, correction, assignment)

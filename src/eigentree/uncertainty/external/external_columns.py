@@ -12,6 +12,7 @@ from eigentree.data.tables.rows import Rows
 from eigentree.data.tables.state_rules import ReadOptions
 from eigentree.data.tables.table import table_of
 from eigentree.errors import DataError, ParameterError, quoted
+from eigentree.inference.networks.network import LatentNetwork
 from eigentree.validation import different_names
 
 if TYPE_CHECKING:
@@ -52,9 +53,9 @@ class ExternalColumns(NamedTuple):
             What the variables are called in messages.
         given : list of str, or array-like of shape (rows, variables), or a data frame
         """
-        own_columns = getattr(model, "columns_", None)
-        if not isinstance(own_columns, Columns):
+        if not isinstance(getattr(model, "network_", None), LatentNetwork):
             raise ParameterError(f"the model is a fitted LatentClassModel, not {quoted(model)}")
+        own_columns: Columns = model.columns_
         if is_stream(X):
             raise DataError(f"{argument} need rows in memory, and these come in batches ({quoted(X)})")
         table = table_of(X)
