@@ -31,7 +31,11 @@ TOPICS = (
     "consistency",
     "real",
     "classes",
+<<<<<<< HEAD
     "three_step",
+=======
+    "blrt",
+>>>>>>> main
     "imputing",
     "mixed_tables",
     "structures",

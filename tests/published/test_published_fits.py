@@ -16,6 +16,30 @@ import pytest
 import eigentree as et
 
 HERE = Path(__file__).parent
+CARCINOMA = {
+    "0000000": 34,
+    "0000100": 2,
+    "0100000": 6,
+    "0100001": 1,
+    "0100100": 4,
+    "0100101": 5,
+    "1000000": 2,
+    "1010101": 1,
+    "1100000": 2,
+    "1100001": 1,
+    "1100100": 2,
+    "1100101": 7,
+    "1100111": 1,
+    "1101001": 1,
+    "1101101": 2,
+    "1101111": 3,
+    "1110101": 13,
+    "1110111": 5,
+    "1111101": 10,
+    "1111111": 16,
+}
+"""Slides by what seven pathologists saw in them, 1 for carcinoma."""
+
 MAXIMUM_LIKELIHOOD = {"family": "gaussian", "prior_rows": 0}
 
 
@@ -54,6 +78,29 @@ def test_polca_cheating_without_covariates() -> None:
     model = et.LatentClassModel(2, random_state=0).fit(items, sample_weight=counts)
     assert model.n_parameters_ == 9
     assert counts @ model.score_samples(items) == pytest.approx(-440.0271, abs=2e-3)
+    criteria, fit = model.criteria(items, sample_weight=counts), et.goodness_of_fit(model, items, counts)
+    assert [criteria.aic, criteria.bic] == pytest.approx([898.0542, 931.9409], abs=1e-3)
+    assert [fit.g2.value, fit.x2.value, fit.df] == pytest.approx([7.764242, 8.323458, 6], abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("classes", "printed"),
+    [
+        (2, (-317.2568, 664.5137, 706.0739, 62.36543, 92.64814)),
+        (3, (-293.705, 633.41, 697.1357, 15.26171, 20.50335)),
+        (4, (-289.2858, 640.5717, 726.4629, 6.423, 10.086)),
+    ],
+)
+def test_polca_carcinoma(classes: int, printed: tuple[float, ...]) -> None:
+    """Log-likelihood, AIC, BIC, G² and X² that poLCA prints for seven pathologists (Agresti 2002, table 13.1)."""
+    rows = np.array([[int(cell) for cell in pattern] for pattern in CARCINOMA])
+    counts = np.array(list(CARCINOMA.values()))
+    model = et.LatentClassModel(classes, n_init=10, random_state=0).fit(rows, sample_weight=counts)
+    criteria, fit = model.criteria(rows, sample_weight=counts), et.goodness_of_fit(model, rows, counts)
+    found = [criteria.log_likelihood, criteria.aic, criteria.bic, fit.g2.value, fit.x2.value]
+    assert found == pytest.approx(printed, abs=2e-3)
+    # poLCA's degrees of freedom are those of 118 rows, fewer than cells.
+    assert fit.df == 127 - model.n_parameters_
 
 
 def test_polca_cheating_with_a_covariate() -> None:

@@ -221,7 +221,7 @@ def test_one_step_is_the_model_with_covariates_of_its_own() -> None:
     part = model.estimates(X).part(table="coefficients")
     np.testing.assert_allclose(part.values, found.coefficients.values)
     assert part.labels[1] == ("coefficients", "age", "h=1")
-    assert list(model.standard_errors_) == ["coefficients", *X.columns[:6]]
+    assert list(model.standard_errors_) == ["h", *X.columns[:6]]
     # Two steps have nearly the same information here.
     two = et.class_regression(
         et.LatentClassModel(3, n_init=1, random_state=0).fit(X.iloc[:, :6]), X, ["age"], n_steps=2
@@ -316,7 +316,7 @@ def test_what_has_no_classes_is_refused() -> None:
 
 
 def test_the_benchmark_measures_all_methods() -> None:
-    found = three_step.measured(300, 0.9, "covariate", 1, False)
+    found = three_step.measured(300, 0.9, "covariate", 1, 0)
     assert list(found) == ["naive", "BCH", "ML", "two-step", "one-step"]
     assert np.mean(found["naive"].estimates) < np.mean(found["ML"].estimates)
-    assert list(three_step.measured(300, 0.9, "outcome", 1, False)) == list(three_step.METHODS)
+    assert list(three_step.measured(300, 0.9, "outcome", 1, 0)) == list(three_step.METHODS)

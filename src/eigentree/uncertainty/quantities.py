@@ -24,9 +24,6 @@ PARAMETER_HEADER = ("table", "state", "given")
 MOMENTS: dict[Hashable, Scale] = {"mean": "identity", "std": "log"}
 """What the tables of numbers have in place of states, and where estimates of it are about normal."""
 
-COEFFICIENTS = "coefficients"
-"""What the coefficients of class membership are called among the tables of a model."""
-
 Line = tuple[tuple["Hashable", ...], float, "Scale"]
 
 
@@ -75,53 +72,48 @@ class Quantities(NamedTuple):
 
 
 def _parameters(model: Any) -> Iterator[Line]:
-    """Yield each entry of each table, as ``tables_`` has them; of numbers mean and standard deviation."""
-    for key, table in _tables(parameter_tables(model)):
-        targets = len(key) if isinstance(key, tuple) else table.ndim if key == "start" else 1
-        name = ", ".join(key) if isinstance(key, tuple) else key
-        yield from _entries(name, table, targets)
+    """Yield each entry of each table, in the order of `parameter_tables`; then coefficients of covariates."""
+    tables = parameter_tables(model)
+    network = getattr(model, "network_", None)
+    if network is None:
+        for part, own in tables.items():
+            scales = {} if part in model.tables_ else MOMENTS
+            for key, table in own.items() if isinstance(own, Mapping) else [("", own)]:
+                name = key if part == "emissions" and key else f"{part} {key}".strip()
+                yield from _entries(name, table, table.ndim if part == "start" else 1, scales)
+        return
+    for key, table in tables.items():
+        name, targets = (", ".join(key), len(key)) if isinstance(key, tuple) else (key, 1)
+        yield from _entries(name, table, targets, MOMENTS if key in model.columns_.numbers else {})
+    if network.measurement is not network:
+        table = model.coefficients_
+        # Those of the first class are zero: others are compared with it.
+        others = LabeledTable(np.asarray(table)[1:], table.names, [table.states[0][1:], table.states[1]])
+        yield from _entries("coefficients", others, 1, dict.fromkeys(table.states[1], "identity"))
 
 
 def parameter_tables(model: Any) -> dict[Any, Any]:
-    """Return the tables of a fitted estimator, with mean and standard deviation of each number in each state.
-
-    Where classes depend on covariates, their coefficients stand in place of the shares of the classes.
-    """
+    """Return the tables of a fitted estimator, with mean and standard deviation of each number in each state."""
     found = dict(model.tables_)
-    if getattr(model, "covariates", None):
-        # Covariates decide on the classes; the first one is the reference.
-        own = model.coefficients_
-        others = LabeledTable(np.asarray(own)[1:], own.names, [own.states[0][1:], own.states[1]])
-        found = {COEFFICIENTS: others} | {name: table for name, table in found.items() if name != own.names[0]}
-    if getattr(model, "network_", None) is None and (channels := model.columns_.number_places):
+    if getattr(model, "network_", None) is None and (numbers := model.columns_.numbers):
         means, variances = model.means_, np.diagonal(model.covars_, axis1=1, axis2=2)
-        for place, channel in enumerate(channels):
+        for place, name in enumerate(numbers):
             moments = np.stack([means[:, place], np.sqrt(variances[:, place])], axis=1)
-            states = [range(len(means)), list(MOMENTS)]
-            found[model.columns_.names[channel]] = LabeledTable(moments, ["state", "moment"], states)
+            found[name] = LabeledTable(moments, ["state", "moment"], [range(len(means)), list(MOMENTS)])
     return found
 
 
-def _tables(tables: Mapping[Any, Any], prefix: str = "") -> Iterator[tuple[Any, LabeledTable]]:
-    """Yield the tables of a model by name; those of several chains or channels stand in mappings of their own."""
-    for key, table in tables.items():
-        if isinstance(table, Mapping):
-            yield from _tables(table, "" if key == "emissions" else f"{key} ")
-        else:
-            yield f"{prefix}{key}" if isinstance(key, str) else key, table
+def _entries(name: str, table: LabeledTable, targets: int, scales: Mapping[Hashable, Scale]) -> Iterator[Line]:
+    """Yield the entries of a table whose last axes, so many, are what it is the distribution of.
 
-
-def _entries(name: str, table: LabeledTable, targets: int) -> Iterator[Line]:
-    """Yield the entries of a table whose last axes, so many, are what it is the distribution of."""
+    Entries are probabilities, but for those whose label has a scale.
+    """
     given = table.ndim - targets
     for place in np.ndindex(*table.shape):
         labels = [states[each] for states, each in zip(table.states, place, strict=True)]
         named = [f"{axis}={label}" for axis, label in zip(table.names, labels, strict=True)]
         state = labels[-1] if targets == 1 else ", ".join(named[given:])
-        scale: Scale = MOMENTS[state] if table.names[-1] == "moment" else "logit"
-        if name == COEFFICIENTS:
-            scale = "identity"
-        yield (name, state, ", ".join(named[:given])), float(table[place]), scale
+        yield (name, state, ", ".join(named[:given])), float(table[place]), scales.get(state, "logit")
 
 
 def _named(name: str, value: Any) -> Iterator[tuple[str, float]]:
