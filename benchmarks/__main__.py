@@ -31,11 +31,8 @@ TOPICS = (
     "consistency",
     "real",
     "classes",
-<<<<<<< HEAD
-    "three_step",
-=======
     "blrt",
->>>>>>> main
+    "three_step",
     "imputing",
     "mixed_tables",
     "structures",

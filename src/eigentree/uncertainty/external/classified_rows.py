@@ -103,16 +103,18 @@ class ClassifiedRows:
                 "the ML correction is of modal assignments; leave assignment out, or give correction='BCH'"
             )
         fitted = FittedModel.of(model, X, None, sample_weight)
-        hidden = () if fitted.network is None else fitted.network.graph.hidden
-        if fitted.network is None or len(hidden) != 1 or np.ndim(fitted.network.tables.get(hidden[0])) != 1:
+        network = fitted.network
+        hidden = () if network is None else network.graph.hidden
+        shares = network.tables.get(hidden[0]) if network is not None and len(hidden) == 1 else None
+        if network is None or shares is None or shares.ndim != 1:
             raise ParameterError(
                 f"the model is a fitted LatentClassModel, or another with one class variable, not {quoted(model)}"
             )
-        if fitted.network.measurement is not fitted.network:
+        if network.measurement is not network:
             raise ParameterError(
                 "the model has covariates of its own (one step); fit it without them, or leave out n_steps"
             )
-        if fitted.network.graph.states[hidden[0]] < 2:
+        if len(shares) < 2:
             raise ParameterError("the model has one class, so nothing depends on it; fit two classes at least")
         return cls(free_model(fitted), hidden[0], n_steps, correction, assignment)
 
