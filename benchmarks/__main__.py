@@ -34,6 +34,7 @@ TOPICS = (
     "blrt",
     "three_step",
     "imputing",
+    "multiple_imputation",
     "mixed_tables",
     "structures",
     "density",

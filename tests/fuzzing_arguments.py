@@ -773,6 +773,23 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
     | {"covariates": of(None, ["x0"], EXTERNAL, EXTERNAL, [[1.0]]), "n_steps": of(None, None, 1, 2, 3, 7)},
     "distal_outcomes()": STEPWISE
     | {"outcomes": of(None, ["x0"], EXTERNAL, EXTERNAL, "x0"), "n_steps": of(2, 3, 3, 1)},
+    "multiple_imputation()": {
+        "model": pooled(lambda: [*POOL.fitted["LatentClassModel"], *POOL.fitted["EMJunctionTree"]]),
+        "X": data,
+        "m": of(2, 2, 1, 2.0),
+        "sample_weight": weights,
+        "lengths": of(None),
+        "clusters": of(None, None, [0, 0, 1, 1]),
+        "strata": of(None),
+        "random_state": seed,
+        "n_jobs": of(1),
+        "verbose": of(0),
+    },
+    "pool()": {
+        "estimates": of([1.0, 2.0], [[1.0, 2.0], [3.0, 4.0]], np.ones((3, 2)), [], ["a"]),
+        "standard_errors": of([0.1, 0.2], [[0.1, 0.2], [0.1, 0.2]], np.ones((3, 2)), None),
+        "df": of(None, 10, [3, 4], 0),
+    },
     "expected_counts()": {
         "network": pooled(lambda: POOL.networks),
         "X": data,
@@ -812,6 +829,11 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
     "HMM": {"order": of(1, 10**12), "hidden_states": of(2)},
     "FactorialHMM": {"levels": of(1, 2, 10**12), "hidden_states": of(2, [2, 3])},
     "Mixture": {"hidden_states": of(2)},
+    "MultiGroupMixture": {
+        "hidden_states": of(2),
+        "group": of("x0", "group"),
+        "invariant": of(True, False, ["x1"], ["x9"], "x1"),
+    },
     "SemiHiddenMarkov": {"hidden_states": of(2), "max_duration": of(3)},
     "LatentTree": {"hidden_states": of(2), "branching": of(2, 10**12)},
     "HiddenChowLiu": {

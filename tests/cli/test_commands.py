@@ -157,6 +157,21 @@ def test_impute_fills_what_is_missing_and_leaves_the_rest(here: Path) -> None:
     assert drawn[0] == drawn[1] != drawn[2]
 
 
+def test_imputations_are_one_below_the_other(here: Path) -> None:
+    rows = frame()
+    rows.insert(0, "id", [f"{row:04d}" for row in range(ROWS)])
+    rows.to_csv("with_id.csv", index=False, na_rep="?")
+    call = "eigentree impute model.eigentree with_id.csv --missing ? --multiple 2 --seed 3"
+    found = frame(io.StringIO(answer(call)))
+    expected = et.multiple_imputation(et.load("model.eigentree"), frame(), 2, random_state=3)
+    assert found["imputation"].tolist() == np.repeat(["1", "2"], ROWS).tolist()
+    assert found["id"].tolist() == 2 * rows["id"].tolist()
+    for number, table in enumerate(expected, 1):
+        own = found[found["imputation"] == str(number)].drop(columns=["imputation", "id"])
+        assert (own.to_numpy() == table.to_numpy()).all()
+    assert answer(call) == answer(call + " --by mode")
+
+
 def test_filled_cells_are_written_as_the_others_are(here: Path) -> None:
     Path("numbers.csv").write_text("a,b\n0,1\n1,0\n0,\n1,1\n1,0\n,1\n")
     answer("eigentree fit numbers.csv --structure mixture --hidden 2 -o numbers.eigentree")
@@ -697,6 +712,8 @@ USAGE = [
     ("eigentree score model.eigentree mushrooms.csv -o scores", "does not show a format"),
     ("eigentree predict model.eigentree mushrooms.csv", "--target is missing"),
     ("eigentree impute model.eigentree mushrooms.csv --by mod", "mode"),
+    ("eigentree impute model.eigentree mushrooms.csv --multiple 2 --by sample", "--by sample has no effect"),
+    ("eigentree impute model.eigentree mushrooms.csv --multiple 1", "--multiple is a whole number of at least 2"),
     ("eigentree sample model.eigentree -n none", "'none' is not a whole number"),
     ("eigentree sample model.eigentree --given class", "'class' is not a column and its label"),
     ("eigentree classify", "train or apply"),

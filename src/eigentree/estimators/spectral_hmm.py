@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self
 import numpy as np
 
 from eigentree.counting.levels.hats import LEVELS, MOST_HATS, HatScale
+from eigentree.counting.levels.number_scales import column_step
 from eigentree.counting.window_counts import SequenceStatistics, check_plan
 from eigentree.data.sequences.sequence_codes import Sequences, per_step
 from eigentree.data.sequences.steps import SequenceForm
@@ -255,7 +256,7 @@ class SpectralHMM(SequenceMixin):
         steps = np.repeat(weights, sequences.lengths)
         found: list[HatScale | None] = [None] * len(columns.names)
         for place, channel in enumerate(columns.number_places):
-            found[channel] = HatScale.of(sequences.values[:, place], steps)
+            found[channel] = HatScale.of(sequences.values[:, place], steps, column_step(columns, channel))
         return tuple(found)
 
     def _plan(self, columns: Columns) -> WindowPlan:

@@ -336,7 +336,7 @@ def choose_windows(
                 marginals = cell_marginals(rest, added)
                 for way, (scale, own) in zip(ways, options, strict=True):
                     fit = learn_windows(rest, added, marginals, scale, own)
-                    way.append(_trial(fit, level_marginals(plan, marginals, own), pieces))
+                    way.append(_trial(fit, level_marginals(plan, marginals, own, _share(rest, added)), pieces))
                 lengths.append(np.diff(pieces.own, axis=1)[:, 0])
                 found.append(weights)
         every = np.concatenate(found)
@@ -345,11 +345,17 @@ def choose_windows(
     def model(way: int, shrinkage: float, floor: float, added: float, smoothing: float) -> SpectralSequenceModel:
         scale, own = options[way]
         fit = learn_windows(statistics, added, cell_marginals(statistics, added), scale, own)
-        marginals = level_marginals(plan, cell_marginals(statistics, smoothing), own)
+        share = _share(statistics, smoothing)
+        marginals = level_marginals(plan, cell_marginals(statistics, smoothing), own, share)
         return SpectralSequenceModel(fit, shrinkage, floor, marginals, statistics.scales)
 
     held_out = trials if len(sample.hashes) else None
     return chosen(statistics.steps, pseudo_windows(plan), held_out, model, shrinkage, floor)
+
+
+def _share(statistics: SequenceStatistics, added: float) -> float:
+    """Return the share of all cells that so many pseudo-cells are."""
+    return added / (added + statistics.steps) if added else 0.0
 
 
 def _options(statistics: SequenceStatistics, scaled: bool | None, hats: int | None) -> list[tuple[bool, int]]:

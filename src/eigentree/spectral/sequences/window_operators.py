@@ -70,11 +70,16 @@ def cell_marginals(statistics: SequenceStatistics, added: float) -> tuple[Floats
     return tuple(tables.marginal(channel) for channel in range(len(statistics.plan.states)))
 
 
-def level_marginals(plan: WindowPlan, marginals: Sequence[Floats], hats: int) -> tuple[Floats, ...]:
-    """Return the distributions of all blocks as those over their symbols: numbers over levels in place of hats."""
+def level_marginals(
+    plan: WindowPlan, marginals: Sequence[Floats], hats: int, share: float = 0.0
+) -> tuple[Floats, ...]:
+    """Return the distributions of all blocks as those over their symbols: numbers over levels in place of hats.
+
+    Of those over levels a share is uniform.
+    """
     made = []
     for counted, marginal in zip(plan.hats, marginals, strict=True):
-        made.append(level_distribution(marginal, hats) if counted else marginal)
+        made.append(level_distribution(marginal, hats, share) if counted else marginal)
     return tuple(made)
 
 
