@@ -43,6 +43,7 @@ TOPICS = (
     "frames",
     "sequences",
     "gaussian_hmm",
+    "durations",
     "continuous_sequences",
     "automata",
     "coverage",

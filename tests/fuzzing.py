@@ -74,10 +74,16 @@ BETWEEN_ROOMS = {
 
 FUNCTIONS = (
     "class_regression()",
+    "bivariate_residuals()",
+    "bootstrap()",
+    "bootstrap_likelihood_ratio_test()",
+    "classification_table()",
     "dependencies()",
     "distal_outcomes()",
     "expected_counts()",
+    "goodness_of_fit()",
     "learn_structure()",
+    "likelihood_ratio_test()",
     "multiple_imputation()",
     "plot.decoded()",
     "plot.graph()",
@@ -89,6 +95,7 @@ FUNCTIONS = (
     "plot.tree()",
     "pool()",
     "profiles()",
+    "replicate_variance()",
     "report()",
     "select()",
 )

@@ -88,6 +88,7 @@ class Pool:
                 max_iter=3,
                 random_state=0,
             ).fit(words, inputs=pandas.DataFrame({"dose": np.arange(10) / 5.0, "group": ["u", "v"] * 5})),
+            et.EMHMM(2, durations="explicit", init="random", n_init=1, max_iter=3, random_state=0).fit(words),
             et.EMHMM(2),
         ]
         made["SpectralHMM"] = [
@@ -327,6 +328,22 @@ def array(draw: Draw) -> Any:
     scale = draw.choice(1.0, 1e300, 1e-320, np.nan, np.inf)
     return draw.random.random(shape) * scale
 
+
+def _fitted_here(draw: Draw) -> Any:
+    """A model of the columns of the call, or any other."""
+    place = POOL.graphs.index(draw.graph)
+    own = [*(POOL.fitted[name][place] for name in ESTIMATORS), POOL.networks[place]]
+    return draw.choice(*own) if draw.random.random() < 0.8 else draw.choice(*_all_fitted())
+
+
+_TWO: dict[str, Kind] = {
+    "small": _fitted_here,
+    "large": _fitted_here,
+    "X": data,
+    "sample_weight": weights,
+    "lengths": of(None),
+}
+"""Two models of the same rows."""
 
 LABELS: dict[str, Kind] = {
     "categories": of(None, None, None, {"x0": [0, 1, 2]}, {"x0": ["a", "b"]}),
@@ -591,9 +608,49 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
         ),
         "by": of("bic", "aic", "icl", "held_out"),
         "held_out": of(None, 0, 2, 0.3),
+        "blrt": of(False),
         "lengths": of(None),
         "sample_weight": weights,
+        "n_jobs": of(1),
+        "verbose": of(0),
     },
+    "bootstrap()": {"model": _fitted_here, "X": data, "sample_weight": weights, "lengths": of(None)}
+    | {
+        "statistic": of(None, lambda fit: fit.n_iter_, "mean"),
+        "n_replicates": of(2, 3, 0),
+        "parametric": of(False, True),
+        "clusters": lambda draw: labels(draw) if draw.random.random() < 0.3 else None,
+        "strata": lambda draw: labels(draw) if draw.random.random() < 0.3 else None,
+        "random_state": seed,
+        "n_jobs": of(1),
+        "verbose": of(0),
+    },
+    "replicate_variance()": {"model": _fitted_here, "X": data, "statistic": of(None), "lengths": of(None)}
+    | {
+        "replicate_weights": lambda draw: (
+            draw.random.random((draw.rows, draw.choice(1, 3))) * draw.choice(1.0, 0.0, -1.0)
+        ),
+        "kind": of("jackknife", "brr", "bootstrap"),
+        "scale": of(None, 0.5, [1.0, 2.0, 3.0], -1.0),
+        "rho": of(0.0, 0.5, 1.0),
+        "n_jobs": of(1),
+        "verbose": of(0),
+    },
+    "likelihood_ratio_test()": _TWO,
+    "bootstrap_likelihood_ratio_test()": _TWO
+    | {
+        "n_replicates": of(1, 2, 0),
+        "max_exceedances": of(None, 1, 0),
+        "random_state": seed,
+        "n_jobs": of(1),
+        "verbose": of(0),
+    },
+    **{
+        f"{name}()": {"model": _fitted_here, "X": data, "sample_weight": weights}
+        for name in ("goodness_of_fit", "bivariate_residuals")
+    },
+    "classification_table()": {"model": _fitted_here, "X": data, "sample_weight": weights}
+    | {"target": of(None, None, "h0", "h", "x0")},
     "fit_statistics": {"statistics": pooled(lambda: POOL.statistics)},
     "fit_moments": {"source": pooled(lambda: [*POOL.networks, *POOL.counts, _Moments()])},
     "plan": {

@@ -15,12 +15,23 @@ from scipy.stats import norm, poisson
 
 import eigentree as et
 from eigentree.counting.levels.hat_plan import hat_plan
-from eigentree.counting.levels.hats import HATS, LEVELS, MOST_HATS, PARTS, HatScale, hat_values, level_tables
+from eigentree.counting.levels.hats import (
+    HATS,
+    LEVELS,
+    MOST_HATS,
+    PARTS,
+    HatScale,
+    hat_values,
+    level_distribution,
+    level_tables,
+)
 from eigentree.counting.levels.number_scales import MOST_VALUES, NumberSample
 from eigentree.emissions.marginal import Marginal
 from eigentree.spectral.learn.moments import ExactTables
 from eigentree.spectral.learn.number_model import SpectralNumberModel
 from eigentree.spectral.learn.operator_learning import learn
+from eigentree.viz.reports.evaluation_data import adapter_of, evaluation_data
+from eigentree.viz.reports.masked_numbers import number_accuracies
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -388,6 +399,12 @@ def test_samples_are_from_the_density_of_the_scores():
         shares = np.bincount(seen[(made["sex"] == sex).to_numpy()], minlength=16) / len(made)
         # Cells that were clipped make a little difference, since all cells are sampled and some are missing here.
         assert_allclose(shares, levels, atol=5 * np.sqrt(0.05 / len(made)) + 0.004)
+    codes = model.model_.columns.missing(3)
+    codes[:, 1] = [0, 1, 2]
+    for column in range(3):
+        ((tables, _),) = model.model_.distributions(codes, [column])
+        assert_allclose(tables.sum(axis=1), 1.0)
+        assert (tables > 0).all()
     old = model.sample(500, random_state=0, given={"age": 55.0})
     assert (old["age"] == 55.0).all()
     assert (old["sex"] == "m").mean() > 0.6
@@ -418,6 +435,11 @@ def test_numbers_are_predicted_imputed_and_sampled_given_other_cells():
     assert_allclose(proba.sum(axis=1), 1.0)
     assert np.mean((proba[:, 1] > 0.5) == (fresh["sex"] == "m")) > 0.75
     assert model.predict(fresh, "since").dtype.kind == "M"
+    # What a report says of masked numbers is of these predictions.
+    adapter = adapter_of(model)
+    (age,) = (one for one in number_accuracies(evaluation_data(adapter, fresh)) if one.column == "age")
+    assert age.rmse == pytest.approx(np.sqrt(np.mean((model.predict(fresh, "age") - fresh["age"]) ** 2)))
+    assert age.covered == pytest.approx(covered.mean(), abs=0.01)
     # P(sex, age) / P(age), as scores have them.
     ages = np.array([25.0, 58.0])
     pairs = {sex: pd.DataFrame({**dict.fromkeys(rows), "age": ages, "sex": sex}) for sex in ("f", "m")}
@@ -474,6 +496,9 @@ def test_classifier_imputer_and_learned_structure():
         classifier = et.JunctionTreeClassifier(estimator).fit(rows.drop(columns="income"), y)
         score = classifier.score(fresh.drop(columns="income"), wanted)
         assert score > max(np.mean(wanted == "rich"), np.mean(wanted == "poor")) + 0.02
+    # Without a floor some rows are impossible in every class.
+    apart = et.JunctionTreeClassifier(et.SpectralJunctionTree(et.zoo.Mixture(1), floor=0)).fit(rows[["age"]], y)
+    assert set(apart.predict(fresh[["age"]])) <= {"poor", "rich"}
     imputer = et.JunctionTreeImputer(et.SpectralJunctionTree(et.zoo.Mixture(2)), method="mean").fit(rows)
     filled = imputer.transform(rows)
     assert filled.notna().all().all()
@@ -517,6 +542,14 @@ def test_what_cannot_be_is_refused():
     # Cells far from all rows have a density all the same, and so have rows of one number.
     assert np.isfinite(model.score_samples(rows.assign(age=1e9, income=-5.0))).all()
     assert np.isfinite(fitted(rows.assign(age=3.5), emissions={"age": "semiparametric"}).score(rows))
+
+
+def test_no_level_is_impossible():
+    moments = np.eye(MOST_HATS)[3]
+    for hats in HATS:
+        table = level_distribution(moments, hats, 0.1)
+        assert table.sum() == pytest.approx(1)
+        assert table.min() == pytest.approx(0.1 / LEVELS)
 
 
 def test_of_very_many_numbers_those_of_smallest_hashes_are_kept_whatever_the_split():

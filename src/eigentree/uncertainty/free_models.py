@@ -17,8 +17,9 @@ from eigentree.em.mixed.number_columns import NumberColumns
 from eigentree.em.number_chains import NumberChainLayout, NumberChainObjective
 from eigentree.em.parameters import ParameterLayout
 from eigentree.em.tree_objective import TreeObjective
-from eigentree.errors import DataError
+from eigentree.errors import DataError, ParameterError
 from eigentree.inference.mixed.number_leaves import blocks_of
+from eigentree.inference.sequences.duration_chain import DurationChain
 from eigentree.inference.sequences.hmm_chain import Chain
 from eigentree.inference.sequences.number_steps import NumberPass
 from eigentree.inference.sequences.sequence_passes import SequencePass, Symbols
@@ -193,6 +194,10 @@ def _distinct(codes: Any, values: Floats) -> tuple[Integers, Integers]:
 
 def _of_chain(fitted: FittedModel, sequences: Sequences) -> FreeModel:
     model, chain, columns = fitted.model, fitted.model.model_, sequences.columns
+    if isinstance(chain, DurationChain):
+        raise ParameterError(
+            "standard errors are of models without durations; for one with them eigentree.bootstrap has them"
+        )
     every = tuple(np.ones((size, size), np.bool_) for size in chain.sizes)
     starts = () if model.start is None else tuple(links[0] for links in chain.chains)
     layout = ChainLayout(chain.sizes, chain.order, columns.states, every, starts)

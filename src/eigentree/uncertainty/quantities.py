@@ -55,6 +55,8 @@ class Quantities(NamedTuple):
             Of the estimator; returns a number, an array, a table, `Estimates`, or a mapping of names to these.
         """
         header: tuple[str, ...] = ("quantity",)
+        if statistic is not None and not callable(statistic):
+            raise ParameterError(f"statistic is a function of a fitted estimator, not {quoted(statistic)}")
         if statistic is None:
             lines, header = list(_parameters(model)), PARAMETER_HEADER
         else:

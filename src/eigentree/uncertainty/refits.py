@@ -30,10 +30,13 @@ if TYPE_CHECKING:
 
     from eigentree.arrays import Booleans, Floats, Integers
 
-__all__ = ["Failed", "FittedModel", "log_likelihood", "replicated"]
+__all__ = ["MOST_REPLICATES", "Failed", "FittedModel", "log_likelihood", "replicated"]
 
 T = TypeVar("T")
 Task = TypeVar("Task")
+
+MOST_REPLICATES = 1_000_000
+"""Far more than any quantile needs."""
 
 BATCH = 8
 """So many pieces of work for each process between two looks at their results."""
