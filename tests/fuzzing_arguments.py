@@ -94,6 +94,7 @@ class Pool:
         made["SpectralHMM"] = [
             et.SpectralHMM(2).fit(words * 3),
             et.SpectralHMM(2, shrinkage=0.4).fit([[[0, 1], [1, 2], [0, 0], [1, 1]], [[1, 0], [0, 2]]] * 4),
+            et.SpectralHMM(2).fit(words * 3, inputs=["u", "v", "u", "v"] * 3),
             et.SpectralHMM(2),
         ]
         made["JunctionTreeImputer"] = [et.JunctionTreeImputer(made[name][0]).fit(rows) for name in ESTIMATORS]
@@ -566,14 +567,15 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
         }.items()
     },
     "EMHMM.sample": {"n": of(0, 1, 5, 10**12), "length": of(1, 4, 10**12), "random_state": seed, "inputs": inputs},
+    "EMHMM.odds_ratios": {"X": sequences},
     "EMHMM.at_inputs": {"inputs": of("u", "v", {"dose": 0.5, "group": "u"}, [0.5, "u"], {"dose": 1.0}, 3, [])},
     "EMHMM.to_network": {"length": of(1, 3)},
     "SpectralHMM": PARAMETERS["SpectralHMM"],
     **{
         f"SpectralHMM.{name}": {"X": sequences, "lengths": of(None, None, [1, 2]), **more}
         for name, more in {
-            "fit": {"y": of(None), "sample_weight": weights},
-            "partial_fit": {"y": of(None), "sample_weight": weights},
+            "fit": {"y": of(None), "sample_weight": weights, "inputs": inputs},
+            "partial_fit": {"y": of(None), "sample_weight": weights, "inputs": inputs},
             "score_samples": {"per_symbol": of(True, False), "inputs": inputs},
             "score": {"y": of(None), "inputs": inputs},
             "predict_next_proba": {"target": of(None, "x0", "x9"), "steps": of(1, 3, 0), "inputs": inputs},
@@ -582,9 +584,13 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
                 "quantiles": of(None, [0.1, 0.9], [0, 2], "0.5"),
                 "inputs": inputs,
             },
-            "filter": {"target": of(None, "x0", "x9", "state"), "quantiles": of(None, None, [0.5], [])},
-            "predict_proba": {"target": of("state", "x0")},
-            "decode": {},
+            "filter": {
+                "target": of(None, "x0", "x9", "state"),
+                "quantiles": of(None, None, [0.5], []),
+                "inputs": inputs,
+            },
+            "predict_proba": {"target": of("state", "x0"), "inputs": inputs},
+            "decode": {"inputs": inputs},
             "impute": {"method": of("mode", "median", "sample"), "random_state": seed, "inputs": inputs},
         }.items()
     },

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from eigentree.data.sequences.inputs import InputSequences
 from eigentree.em.chain_fit import ChainLayout, ChainObjective
 from eigentree.em.constraints import Constraints
 from eigentree.em.estep.unique_rows import DistinctRows, columns_with_missing
@@ -23,6 +24,7 @@ from eigentree.inference.sequences.duration_chain import DurationChain
 from eigentree.inference.sequences.hmm_chain import Chain
 from eigentree.inference.sequences.number_steps import NumberPass
 from eigentree.inference.sequences.sequence_passes import SequencePass, Symbols
+from eigentree.uncertainty.free_inputs import InputModel
 from eigentree.uncertainty.free_tables import EmissionScores, FreeTables
 from eigentree.uncertainty.information import FreeModel
 
@@ -139,6 +141,8 @@ def free_model(fitted: FittedModel) -> FreeModel:
     """Return a fitted model along its free coordinates; hidden states of averages of fits have no such."""
     if not (fitted.weights > 0).any():
         raise DataError("no row counts, so there is nothing to learn from")
+    if isinstance(fitted.data, InputSequences):
+        return InputModel.of(fitted.model, fitted.data, fitted.weights)
     if fitted.network is None:
         return _of_chain(fitted, fitted.data)  # type: ignore[arg-type]
     return _of_network(fitted, fitted.data, fitted.network)  # type: ignore[arg-type]
