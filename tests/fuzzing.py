@@ -74,10 +74,17 @@ BETWEEN_ROOMS = {
 
 FUNCTIONS = (
     "class_regression()",
+    "bivariate_residuals()",
+    "bootstrap()",
+    "bootstrap_likelihood_ratio_test()",
+    "classification_table()",
     "dependencies()",
     "distal_outcomes()",
     "expected_counts()",
+    "goodness_of_fit()",
     "learn_structure()",
+    "likelihood_ratio_test()",
+    "multiple_imputation()",
     "plot.decoded()",
     "plot.graph()",
     "plot.learning_curve()",
@@ -86,7 +93,9 @@ FUNCTIONS = (
     "plot.spectra()",
     "plot.transitions()",
     "plot.tree()",
+    "pool()",
     "profiles()",
+    "replicate_variance()",
     "report()",
     "select()",
 )

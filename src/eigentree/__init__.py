@@ -59,6 +59,8 @@ if TYPE_CHECKING:
     from eigentree.uncertainty.likelihood_ratio import likelihood_ratio_test as likelihood_ratio_test
     from eigentree.uncertainty.model_fit import bivariate_residuals as bivariate_residuals
     from eigentree.uncertainty.model_fit import goodness_of_fit as goodness_of_fit
+    from eigentree.uncertainty.multiple_imputation import multiple_imputation as multiple_imputation
+    from eigentree.uncertainty.multiple_imputation import pool as pool
     from eigentree.viz import plot as plot
     from eigentree.viz.reports.report import report as report
 
@@ -99,6 +101,7 @@ _NAMES = {
     "uncertainty.external.class_regression": "class_regression",
     "uncertainty.external.distal_outcomes": "distal_outcomes",
     "uncertainty.model_fit": "bivariate_residuals goodness_of_fit",
+    "uncertainty.multiple_imputation": "multiple_imputation pool",
     "viz.reports.report": "report",
 }
 _HOME = {name: module for module, names in _NAMES.items() for name in names.split()}

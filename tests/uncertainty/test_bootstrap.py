@@ -127,7 +127,8 @@ def test_parametric_samples_keep_covariates() -> None:
 
 
 def test_clusters_are_resampled_together_and_within_their_strata() -> None:
-    clusters, strata = np.repeat(range(6), 5), np.repeat(["a", "b"], 15)
+    # A cluster belongs to its stratum, whatever it is called in others.
+    clusters, strata = np.repeat([0, 1, 2, 0, 1, 2], 5), np.repeat(["a", "b"], 15)
     own = Resampling.of(np.ones(30), clusters, strata)
     drawn = np.array([own.drawn(np.random.default_rng(seed)) for seed in range(400)])
     by_cluster = drawn.reshape(400, 6, 5)
@@ -137,7 +138,7 @@ def test_clusters_are_resampled_together_and_within_their_strata() -> None:
     assert_allclose(by_cluster[:, 3:, 0].sum(axis=1), 3.0)
     assert set(np.unique(drawn)) == {0.0, 1.5, 3.0}
     assert_allclose(drawn.mean(axis=0), 1.0, atol=0.15)
-    alone = Resampling.of(np.ones(30), clusters).drawn(np.random.default_rng(0)).reshape(6, 5)
+    alone = Resampling.of(np.ones(30), np.repeat(range(6), 5)).drawn(np.random.default_rng(0)).reshape(6, 5)
     assert alone[:, 0].sum() == 6
 
 
@@ -184,6 +185,8 @@ def test_any_statistic_and_names_of_columns() -> None:
     assert [label for (label,) in named.labels] == ["shares[0]", "shares[1]", "bic"]
     with pytest.raises(ParameterError, match="a statistic returns"):
         et.bootstrap(model, table, lambda fit: "much")
+    with pytest.raises(ParameterError, match="statistic is a function"):
+        et.bootstrap(model, table, "mean")  # type: ignore[arg-type]
     with pytest.raises(ParameterError, match="gives no number"):
         et.bootstrap(model, table, lambda fit: [])
 

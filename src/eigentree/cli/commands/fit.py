@@ -17,7 +17,9 @@ def fit(
     shape: Shape = Shape(),
     covariates: Annotated[
         list[str] | None,
-        option(str, "COLUMN", "Columns that the classes of mixture depend on, by a multinomial logit.", several=True),
+        option(
+            str, "COLUMN", "Columns that the classes of mixture depend on, by a multinomial logit.", several=True
+        ),
     ] = None,
     reading: Reading = Reading(),
     seed: Seed = 0,

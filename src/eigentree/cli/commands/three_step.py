@@ -78,10 +78,13 @@ def _facts(found: Any) -> dict[str, Any]:
     """Return estimates and tests, as values."""
     own = getattr(found, "coefficients", None) or found.estimates
     columns = [*own.header, "estimate", "std_error", "lower", "upper"]
-    numbers = zip(own.labels, own.values.tolist(), own.standard_errors.tolist(), own.confint().tolist(), strict=True)
+    numbers = zip(
+        own.labels, own.values.tolist(), own.standard_errors.tolist(), own.confint().tolist(), strict=True
+    )
     return {
         "estimates": [
-            dict(zip(columns, (*labels, value, error, *ends), strict=True)) for labels, value, error, ends in numbers
+            dict(zip(columns, (*labels, value, error, *ends), strict=True))
+            for labels, value, error, ends in numbers
         ],
         "tests": [
             {"name": name, "statistic": test.statistic, "df": test.df, "p_value": test.p_value}

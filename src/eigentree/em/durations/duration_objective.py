@@ -74,8 +74,7 @@ class DurationLayout(NumberChainLayout):
 
     def prior(self, pseudo_counts: float, sticky: float) -> Floats:
         """Return the pseudo-count of each entry of the tables, and then of each parameter of durations."""
-        own = pseudo_counts if self._family.has_prior else 0.0
-        return np.concatenate([super().prior(pseudo_counts, sticky), np.full(self._durations_size, own)])
+        return np.concatenate([super().prior(pseudo_counts, sticky), np.full(self._durations_size, pseudo_counts)])
 
     def with_durations(self, rest: Floats, durations: Floats) -> Floats:
         """Return the vector of all parameters, given those of tables and emissions, and those of durations."""
@@ -110,9 +109,12 @@ class DurationLayout(NumberChainLayout):
         return self.with_durations(super().mixed(parameters, share), self.durations(parameters))
 
     def maximised_durations(self, vector: Floats, found: SegmentCounts, prior: Floats) -> Floats:
-        """Return the parameters of durations of highest expected log-likelihood, with pseudo-counts."""
-        extra = prior if self._family.has_prior else 0.0
-        return self._family.maximised(self.durations(vector), found.ended + extra, found.censored)
+        """Return the parameters of durations of highest expected log-likelihood, given pseudo-counts of each."""
+        return self._family.maximised(self.durations(vector), found.ended, found.censored, prior.flat[0])
+
+    def log_duration_prior(self, vector: Floats, prior: Floats) -> float:
+        """Return the log density of the prior of durations, given pseudo-counts of each."""
+        return self._family.log_prior(self.durations(vector), prior.flat[0])
 
 
 class _DurationPart(NamedTuple):
@@ -230,10 +232,10 @@ class DurationObjective(SequenceObjective):
         found, log_prob = self._expected(parameters)
         objective, impossible = self.total(log_prob)
         of_tables, of_durations = self.prior[: len(tables)], layout.durations(self.prior)
-        for prior, entries in ((of_tables, tables), (of_durations, layout.durations(parameters))):
-            if (own := prior > 0).any():
-                with np.errstate(divide="ignore"):
-                    objective += float(prior[own] @ np.log(entries[own]))
+        if (own := of_tables > 0).any():
+            with np.errstate(divide="ignore"):
+                objective += float(of_tables[own] @ np.log(tables[own]))
+        objective += layout.log_duration_prior(parameters, of_durations)
         objective += sum(emission.log_prior() for emission in emissions)
         counts = np.where(layout.learned, self._counts(found) + of_tables, 0.0)
         durations = layout.durations(parameters)
