@@ -179,8 +179,8 @@ class ClassifiedRows:
             return ClassEvidence(assigned @ errors.T, False)
         if np.linalg.matrix_rank(errors) < len(errors):
             raise DataError(
-                "classes are not distinguished by the classes that rows are assigned to, so BCH has no weights; use "
-                "correction='ML', n_steps=2, or fewer classes"
+                "classes are not distinguished by the classes that rows are assigned to, so BCH has no "
+                "weights; use correction='ML', n_steps=2, or fewer classes"
             )
         return ClassEvidence(assigned @ np.linalg.inv(errors), True)
 
