@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from eigentree.arrays import Floats
     from eigentree.data.tables.columns import Columns
     from eigentree.data.tables.labeled_table import LabeledTable
-    from eigentree.uncertainty.external.classified_rows import Assignment, Correction, Evidence
+    from eigentree.uncertainty.external.classified_rows import Assignment, ClassEvidence, Correction
 
 __all__ = ["ClassRegression", "class_regression"]
 
@@ -130,7 +130,7 @@ class Regression(NamedTuple):
 
     design: Floats
     weights: Floats
-    evidence: Evidence
+    evidence: ClassEvidence
 
     def log_proba(self, parameters: Floats) -> Floats:
         """Return log P(class | covariates), shape (rows, classes)."""

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from eigentree.arrays import Booleans, Floats
     from eigentree.uncertainty.information import FreeModel
 
-__all__ = ["Assignment", "ClassifiedRows", "Correction", "Evidence"]
+__all__ = ["STEP", "Assignment", "ClassEvidence", "ClassifiedRows", "Correction"]
 
 Correction = Literal["ML", "BCH"]
 Assignment = Literal["modal", "soft"]
@@ -38,7 +38,7 @@ STEP = 1e-4
 """The step of central differences by probabilities and by parameters of the scale 1."""
 
 
-class Evidence(NamedTuple):
+class ClassEvidence(NamedTuple):
     """What the third step reads of each row.
 
     Attributes
@@ -58,9 +58,9 @@ class Evidence(NamedTuple):
         joint = prior * self.values
         return np.asarray(joint / joint.sum(axis=1, keepdims=True))
 
-    def taken(self, rows: Booleans) -> Evidence:
+    def taken(self, rows: Booleans) -> ClassEvidence:
         """Return that of some rows."""
-        return Evidence(self.values[rows], self.are_counts)
+        return ClassEvidence(self.values[rows], self.are_counts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,25 +166,25 @@ class ClassifiedRows:
         """Whether the third step corrects for classification errors."""
         return self.n_steps == 3 and self.correction is not None
 
-    def evidence(self, by: Floats | None = None, errors: Floats | None = None) -> Evidence:
+    def evidence(self, by: Floats | None = None, errors: Floats | None = None) -> ClassEvidence:
         """Return what the third step reads of each row, the model at some coordinates, or errors being others."""
         posterior, shares = self._here if by is None else self._posterior(by)
         if self.n_steps == 2:
-            return Evidence(posterior / shares, False)
+            return ClassEvidence(posterior / shares, False)
         assigned = self._assigned(posterior)
         if self.correction is None:
-            return Evidence(assigned, True)
+            return ClassEvidence(assigned, True)
         errors = self._errors(posterior) if errors is None else errors
         if self.correction == "ML":
-            return Evidence(assigned @ errors.T, False)
+            return ClassEvidence(assigned @ errors.T, False)
         if np.linalg.matrix_rank(errors) < len(errors):
             raise DataError(
-                "classes cannot be told apart by the classes that rows are assigned to, so BCH has no weights; use "
-                "correction='ML', n_steps=2, or fewer classes"
+                "classes are not distinguished by the classes that rows are assigned to, so BCH has no "
+                "weights; use correction='ML', n_steps=2, or fewer classes"
             )
-        return Evidence(assigned @ np.linalg.inv(errors), True)
+        return ClassEvidence(assigned @ np.linalg.inv(errors), True)
 
-    def covariance(self, scores: Callable[[Evidence], Floats], slopes: Floats, rows: Booleans) -> Floats:
+    def covariance(self, scores: Callable[[ClassEvidence], Floats], slopes: Floats, rows: Booleans) -> Floats:
         """Return the covariance of estimates that solve ``scores(evidence).sum(axis=0) == 0`` (a sandwich).
 
         It holds what the parameters of the model and the classification errors, which are estimates as well, add:
@@ -220,7 +220,7 @@ class ClassifiedRows:
         found: Floats = (weighted / weighted.sum(axis=0))[:, :, None] * apart
         return found.reshape(len(found), -1)
 
-    def _by_errors(self, scores: Callable[[Evidence], Floats], rows: Booleans) -> Floats:
+    def _by_errors(self, scores: Callable[[ClassEvidence], Floats], rows: Booleans) -> Floats:
         """Return the derivatives of the sum of the scores by the classification errors."""
         columns = []
         for step in STEP * np.eye(self.errors.size):

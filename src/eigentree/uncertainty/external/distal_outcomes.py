@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from eigentree.arrays import Booleans, Floats
     from eigentree.data.tables.labeled_table import LabeledTable
     from eigentree.uncertainty.estimates import Scale
-    from eigentree.uncertainty.external.classified_rows import Assignment, Correction, Evidence
+    from eigentree.uncertainty.external.classified_rows import Assignment, ClassEvidence, Correction
 
 __all__ = ["DistalOutcomes", "distal_outcomes"]
 
@@ -97,7 +97,7 @@ class Outcome(NamedTuple):
     weights: Floats
     is_number: bool
 
-    def counts(self, parameters: Floats, evidence: Evidence) -> Floats:
+    def counts(self, parameters: Floats, evidence: ClassEvidence) -> Floats:
         """Return the counts of the classes: those given, or the posterior given the outcome as well."""
         if evidence.are_counts:
             return evidence.values
@@ -127,7 +127,7 @@ class Outcome(NamedTuple):
         variances = (own * np.square(self.values - means.T)).sum(axis=0) / totals
         return np.concatenate([means.ravel(), shares, np.log(np.maximum(variances, np.finfo(np.float64).eps))])
 
-    def fitted(self, evidence: Evidence) -> Floats:
+    def fitted(self, evidence: ClassEvidence) -> Floats:
         """Return the parameters of maximum likelihood, or of weighted means."""
         if evidence.are_counts:
             return self.updated(evidence.values, True)
@@ -138,7 +138,7 @@ class Outcome(NamedTuple):
                 break
         return found
 
-    def scores(self, parameters: Floats, evidence: Evidence) -> Floats:
+    def scores(self, parameters: Floats, evidence: ClassEvidence) -> Floats:
         """Return what is added up to 0 at the estimates, of each row, shape (rows, parameters)."""
         classes = evidence.values.shape[1]
         shares, means, log_variances = self.parts(parameters, classes)
@@ -152,7 +152,7 @@ class Outcome(NamedTuple):
             found.append(own * (np.square(apart[:, :, 0]) / np.exp(log_variances) - 1.0))
         return np.concatenate(found, axis=1)
 
-    def slopes(self, parameters: Floats, evidence: Evidence) -> Floats:
+    def slopes(self, parameters: Floats, evidence: ClassEvidence) -> Floats:
         """Return the derivatives of the sum of the scores by the parameters, by central differences."""
         columns = []
         for step in STEP * np.eye(len(parameters)):

@@ -89,7 +89,7 @@ class ExternalColumns(NamedTuple):
 
 
 def _are_names(given: Any) -> bool:
-    """Return whether columns are given by names: a list of strings, or one of them by mistake."""
+    """Return whether columns are given by names: a list of strings, or one of them in place of a list."""
     if isinstance(given, str):
         return True
     return isinstance(given, list | tuple) and all(isinstance(name, str) for name in given)
