@@ -87,6 +87,7 @@ FUNCTIONS = (
     "multiple_imputation()",
     "plot.decoded()",
     "plot.graph()",
+    "plot.intervals()",
     "plot.learning_curve()",
     "plot.multistart()",
     "plot.profiles()",

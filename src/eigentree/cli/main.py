@@ -42,6 +42,7 @@ COMMANDS = (
     Command("classify", "Fit", "train a classifier, and apply it", "classify:app", ("train", "apply")),
     Command("inspect", "Use", "the contents of a file of eigentree", "inspect:inspect"),
     Command("goodness", "Use", "how well a model fits, and how certain classes are", "goodness:goodness"),
+    Command("estimates", "Use", "parameters with standard errors and intervals", "parameter_estimates:estimates"),
     Command("report", "Use", "an HTML page about a model, and about rows beside it", "report_page:report"),
     Command("score", "Use", "the log probability of each row", "score:score"),
     Command(

@@ -20,12 +20,13 @@ from eigentree.errors import DataError, quoted
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from eigentree.arrays import Floats, Integers
+    from eigentree.arrays import Codes, Floats, Integers
     from eigentree.data.tables.table import Table
 
 __all__ = [
     "InputSequences",
     "are_symbols",
+    "codes_of_steps",
     "design_names",
     "design_of",
     "learned_inputs",
@@ -109,6 +110,16 @@ def learned_inputs(inputs: Any, outputs: Sequences) -> Columns:
     return Columns.learned(table, ReadOptions(numeric="emissions", kinds=kinds))
 
 
+def codes_of_steps(given: Any, outputs: Sequences, count: int, what: str) -> Codes:
+    """Return codes below a count, one for each step, in any form that sequences have; the count where missing."""
+    table, rows = _rows_of(given, outputs, 0, what)
+    if len(table.all_names) != 1:
+        raise DataError(f"{what} are one cell for each step, not {len(table.all_names)}")
+    read = Rows.of(table, Columns(tuple(table.all_names), (count,)), where=lambda row: f"row {row} of the {what}")
+    codes: Codes = read.encode()[rows, 0]
+    return codes
+
+
 def are_symbols(columns: Columns) -> bool:
     """Return whether inputs are symbols: a single column of categories, each of which has tables of its own."""
     return len(columns.names) == 1 and not columns.number_places
@@ -163,7 +174,7 @@ def design_of(columns: Columns, codes: Any, values: Floats) -> Floats:
     return np.stack(made, axis=1)
 
 
-def _rows_of(inputs: Any, outputs: Sequences, ahead: int) -> tuple[Table, Integers]:
+def _rows_of(inputs: Any, outputs: Sequences, ahead: int, what: str = "inputs") -> tuple[Table, Integers]:
     """Return inputs as a table, and the row of each step, those after the end of each sequence included."""
     needed = outputs.lengths + ahead
     total = int(needed.sum())
@@ -178,19 +189,19 @@ def _rows_of(inputs: Any, outputs: Sequences, ahead: int) -> tuple[Table, Intege
         if len(lengths) == outputs.count and len(set(lengths)) > 1 and not isinstance(inputs[0], str):
             place = next(at for at, length in enumerate(lengths) if length != needed[at])
             raise DataError(
-                f"the inputs of sequence {place} have {lengths[place]} steps, but need {needed[place]}"
+                f"the {what} of sequence {place} have {lengths[place]} steps, but need {needed[place]}"
                 + (f" (its {outputs.lengths[place]}, and {ahead} after its end)" if ahead else "")
             )
-        table = _table(inputs)
+        table = _table(inputs, what)
     else:
-        table = _table(inputs)
+        table = _table(inputs, what)
     if table.count == total:
         return table, np.arange(total) if outputs.places is None or ahead else outputs.places
     if table.count == outputs.count:
         return table, np.repeat(np.arange(outputs.count), needed)
     steps = f"{total} steps" if not ahead else f"{total} steps ({ahead} after the end of each sequence included)"
     raise DataError(
-        f"inputs have {table.count} rows, but the data have {outputs.count} sequences of {steps}; give one row for "
+        f"{what} have {table.count} rows, but the data have {outputs.count} sequences of {steps}; give one row for "
         f"each step, or one for each sequence"
     )
 
@@ -201,13 +212,13 @@ def _shape(inputs: Any) -> tuple[int, ...]:
     return () if array is None else tuple(array.shape)
 
 
-def _table(inputs: Any) -> Table:
+def _table(inputs: Any, what: str) -> Table:
     """Return a table of one column or of several."""
     if hasattr(inputs, "to_frame") and not hasattr(inputs, "columns"):
         inputs = inputs.to_frame()
     if frame_of(inputs) is not None:
         return table_of(inputs)
     if not isinstance(inputs, list | tuple | np.ndarray):
-        raise DataError(f"inputs are an array, a list or a frame with a row for each step, not {quoted(inputs)}")
-    array = as_array(inputs, "the inputs", "the rows of the inputs differ: each is one cell, or equally many")
+        raise DataError(f"{what} are an array, a list or a frame with a row for each step, not {quoted(inputs)}")
+    array = as_array(inputs, f"the {what}", f"the rows of the {what} differ: each is one cell, or equally many")
     return table_of(array.reshape(-1, 1) if array.ndim == 1 else array)

@@ -1,0 +1,104 @@
+"""``eigentree estimates``: the parameters of a model with standard errors and intervals."""
+
+from typing import Annotated, Any, Literal
+
+from cyclopts import Parameter
+
+from eigentree.cli.arguments import Data, Json, ModelFile, Reading
+from eigentree.cli.output import note, show_json, show_table
+
+__all__ = ["estimates"]
+
+
+def estimates(
+    model: ModelFile,
+    data: Data,
+    /,
+    *,
+    table: Annotated[
+        str | None,
+        Parameter(
+            metavar="NAME",
+            help="Show one table: a column, a hidden variable, of sequences start or transitions (all).",
+        ),
+    ] = None,
+    kind: Annotated[
+        Literal["observed", "empirical", "robust"] | None,
+        Parameter(
+            help="Standard errors from the observed or the empirical information, or robust ones (observed)."
+        ),
+    ] = None,
+    clusters: Annotated[
+        str | None,
+        Parameter(metavar="COLUMN", help="The column that names the cluster of each row; errors are then robust."),
+    ] = None,
+    form: Annotated[
+        Literal["text", "markdown", "latex", "json"],
+        Parameter(name="--as", help="How the table is written (text)."),
+    ] = "text",
+    json: Json = False,
+    reading: Reading = Reading(),
+) -> None:
+    """Show the parameters of a model with standard errors and 95 % intervals, given its training data.
+
+    Parameters on the boundary, and those that the rows do not identify, have none; a note names them.
+
+    Examples
+    --------
+      eigentree estimates model.eigentree mushrooms.csv
+      eigentree estimates model.eigentree mushrooms.csv --table odor --as latex
+    """
+    from eigentree.cli.model_arguments import loaded_model, read_for, require_tables, rows_for
+    from eigentree.data.tables.text_cells import require_names
+
+    fitted = loaded_model(model)
+    require_tables(fitted, model)
+    given: Any = read_for(fitted, data, reading)
+    groups = None if clusters is None else _clusters(given, clusters)
+    found = fitted.estimates(rows_for(fitted, given), kind=kind, clusters=groups)
+    if table is not None:
+        require_names([table], list(dict.fromkeys(str(labels[0]) for labels in found.labels)), repr(model))
+        found = found.part(table=table)
+    if json:
+        show_json({"estimates": _lines(found), "notes": list(found.notes)})
+        return
+    if form == "text":
+        lines = [
+            [value if isinstance(value, str) else _shown(value) for value in own.values()] for own in _lines(found)
+        ]
+        show_table(
+            [*found.header, "estimate", "std. error", "lower", "upper"], lines, words=range(len(found.header))
+        )
+    else:
+        print((found.to_markdown() if form == "markdown" else found.to_latex()).rstrip())
+    for sentence in found.notes:
+        note(f"eigentree: note: {sentence}")
+
+
+def _lines(found: Any) -> list[dict[str, Any]]:
+    """Return the cells of each line by name."""
+    low, high = found.confint().T
+    numbers = {"estimate": found.values, "std_error": found.standard_errors, "lower": low, "upper": high}
+    return [
+        dict(zip(found.header, map(str, labels), strict=True))
+        | {name: own[place].item() for name, own in numbers.items()}
+        for place, labels in enumerate(found.labels)
+    ]
+
+
+def _shown(value: float) -> str:
+    return f"{value:.4f}" if value == value else ""
+
+
+def _clusters(given: Any, column: str) -> list[Any]:
+    """Return the cluster of each row, or of each sequence: that of its first row."""
+    from eigentree.cli.model_arguments import unit_of
+    from eigentree.data.tables.text_cells import require_names
+
+    whole = given.whole if unit_of(given) == "sequence" else given
+    require_names([column], whole.names, whole.source)
+    found: list[Any] = whole.cells(whole.names.index(column))
+    if unit_of(given) == "row":
+        return found
+    first = dict(zip(reversed(given.column), reversed(found), strict=True))
+    return [first[each] for each in given.ids]
