@@ -45,11 +45,9 @@ def test_tables_are_those_of_the_library(here: Path) -> None:
         "eigentree three-step classes.eigentree survey.csv --covariates age religion --outcomes children"
     )
     assert printed.rstrip() == f"{found!r}\n\n{outcome!r}"
-    latex = answer("eigentree three-step classes.eigentree survey.csv --covariates age --two-step --table latex")
+    latex = answer("eigentree three-step classes.eigentree survey.csv --covariates age --two-step --as latex")
     assert latex.rstrip() == et.class_regression(model, text, ["age"], n_steps=2).to_latex().rstrip()
-    other = answer(
-        "eigentree three-step classes.eigentree survey.csv --covariates age --reference 1 --table markdown"
-    )
+    other = answer("eigentree three-step classes.eigentree survey.csv --covariates age --reference 1 --as markdown")
     assert other.rstrip() == et.class_regression(model, text, ["age"]).relative_to(1).to_markdown().rstrip()
 
 

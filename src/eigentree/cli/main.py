@@ -52,7 +52,7 @@ COMMANDS = (
         "three-step",
         "Use",
         "covariates and outcomes of latent classes, with standard errors and tests",
-        "three_step:three_step",
+        "parameter_estimates:three_step",
     ),
     Command("impute", "Use", "fill missing cells", "impute:impute"),
     Command("decode", "Use", "the most probable hidden states of each row", "decode:decode"),

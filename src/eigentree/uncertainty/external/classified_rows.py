@@ -17,7 +17,7 @@ import numpy as np
 from eigentree.data.tables.labeled_table import LabeledTable
 from eigentree.errors import DataError, ParameterError, quoted
 from eigentree.uncertainty.free_models import free_model
-from eigentree.uncertainty.information import Information
+from eigentree.uncertainty.information import Information, SurveyDesign
 from eigentree.uncertainty.refits import FittedModel
 from eigentree.validation import one_of, whole_number
 
@@ -203,7 +203,7 @@ class ClassifiedRows:
         own[rows] = scores(self.evidence().taken(rows))
         moved = self.free.differences(lambda by: scores(self.evidence(by).taken(rows)).sum(axis=0))
         information = Information(self.free)
-        inverse, _ = information.covariance("observed", None)
+        inverse, _ = information.covariance("observed", SurveyDesign(None, None))
         known = self.free.places >= 0
         own[known] += self.weights[known, None] * (information.scores @ inverse @ moved.T)[self.free.places[known]]
         if self.uses_errors:
