@@ -47,6 +47,7 @@ TOPICS = (
     "durations",
     "continuous_sequences",
     "automata",
+    "transducers",
     "coverage",
 )
 DRAWING = ("accuracy", "consistency")
