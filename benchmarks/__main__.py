@@ -46,6 +46,7 @@ TOPICS = (
     "durations",
     "continuous_sequences",
     "automata",
+    "transducers",
     "coverage",
 )
 DRAWING = ("accuracy", "consistency")

@@ -102,8 +102,12 @@ def read_training(path: str, shape: Shape, reading: Reading, stream: bool = Fals
         raise UsageError(f"sequences are learned by hmm, not by {shape.structure}; leave --structure out")
     if reading.sequence is None and not shape.is_file:
         structure_of(shape)
+    if shape.inputs is not None and reading.sequence is None:
+        raise UsageError("--inputs are of sequences; name the column of their names, as in --sequence id")
     rows = open_rows(path, reading) if stream and reading.sequence is None else read_rows(path, reading)
-    return rows if reading.sequence is None else NamedSequences.of(rows, reading.sequence)  # type: ignore[arg-type]
+    if reading.sequence is None:
+        return rows
+    return NamedSequences.of(rows, reading.sequence, inputs=shape.inputs or ())  # type: ignore[arg-type]
 
 
 def estimator_of(shape: Shape, seed: int, rows: Any = None) -> Any:
@@ -276,7 +280,9 @@ def read_for(model: Any, path: str, reading: Reading, id_column: str | None = No
         raise UsageError("this is a model of sequences; name the column of their names, as in --sequence id")
     if id_column is not None:
         raise UsageError(f"sequences are identified by their column {column!r}; leave --id out")
-    return NamedSequences.of(read_rows(path, reading), column, fitted_columns(model))
+    about = getattr(getattr(model, "model_", None), "input_columns", None)
+    inputs = () if about is None else about.names
+    return NamedSequences.of(read_rows(path, reading), column, fitted_columns(model), inputs)
 
 
 def rows_for(model: Any, rows: Any) -> Any:
