@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
 __all__ = ["ALPHAS", "ClassRows", "ConditionalFit", "fit_conditional"]
 
-ALPHAS = (100.0, 10.0, 1.0, 0.1, 0.01)
-"""Penalties to choose from, an order of magnitude apart: standard deviations of the log-odds from 0.1, at which
-hardly anything moves, to 10, beyond which a distribution of few states has zeros."""
+ALPHAS = (100.0, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001)
+"""Penalties to choose from, half an order of magnitude apart: standard deviations of log-odds from 0.1, at which
+hardly anything moves, to about 30, beyond which probabilities are 0 or 1."""
 
 
 TOLERANCE = USUAL_TOLERANCES["gain"] / SHORTEST_STRETCH**2

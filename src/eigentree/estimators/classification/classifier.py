@@ -79,7 +79,7 @@ class JunctionTreeClassifier(Parameters):
     alpha : float or "auto"
         Of conditional training: the strength of the L2 penalty that holds the parameters near the generative fit,
         on the logarithms of probabilities and the free coordinates of emissions. 0 is none; "auto" is that of 100,
-        10, 1, 0.1 and 0.01, or generative training, that predicts classes of held-out rows best: of a tenth of the
+        30, 10, …, 0.001, or generative training, that predicts classes of held-out rows best: of a tenth of the
         rows, or up to 2,000 rows in five-fold cross-validation.
     random_state : int, Generator or None
         For the default estimator, and which rows are held out.
