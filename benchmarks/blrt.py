@@ -31,7 +31,7 @@ ITEMS = 8
 REPLICATES, EXCEEDANCES = 39, 2
 """The least with which a test at the 5 % level is exact: it rejects with at most one of 39 as large."""
 
-SIZE_TESTS, POWER_TESTS = 600, 40
+SIZE_TESTS, POWER_TESTS = 600, 25
 
 SAMPLES = (100, 250, 500)
 SEPARATIONS = (0.2, 0.3, 0.4)

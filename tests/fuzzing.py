@@ -73,12 +73,21 @@ BETWEEN_ROOMS = {
 """Methods that take what only the package itself makes."""
 
 FUNCTIONS = (
+    "class_regression()",
+    "bivariate_residuals()",
+    "bootstrap()",
+    "bootstrap_likelihood_ratio_test()",
+    "classification_table()",
     "dependencies()",
+    "distal_outcomes()",
     "expected_counts()",
+    "goodness_of_fit()",
     "learn_structure()",
+    "likelihood_ratio_test()",
     "multiple_imputation()",
     "plot.decoded()",
     "plot.graph()",
+    "plot.intervals()",
     "plot.learning_curve()",
     "plot.multistart()",
     "plot.profiles()",
@@ -87,6 +96,7 @@ FUNCTIONS = (
     "plot.tree()",
     "pool()",
     "profiles()",
+    "replicate_variance()",
     "report()",
     "select()",
 )

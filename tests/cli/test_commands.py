@@ -20,6 +20,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from command_line import answer, call, in_shell
+from sklearn.base import clone
 
 import eigentree as et
 from eigentree.cli.arguments import count, fraction, named, one_of, seed
@@ -202,6 +203,18 @@ def test_classes_are_those_of_the_library(here: Path) -> None:
     assert found["class"].tolist() == model.predict(X).tolist()
 
 
+def test_conditional_training_is_that_of_the_library(here: Path) -> None:
+    how = "-t class --hidden 1 --training conditional --alpha 2"
+    answer(f"eigentree classify train mushrooms.csv {how} -o trained.eigentree")
+    model = et.load("trained.eigentree")
+    assert (model.training, model.alpha_, model.random_state) == ("conditional", 2.0, 0)
+    rows = frame().fillna("?")
+    classes = rows.pop("class")
+    expected = clone(model).fit(rows, classes).predict_proba(rows)
+    found = pd.read_csv(io.StringIO(answer("eigentree classify apply trained.eigentree mushrooms.csv")))
+    np.testing.assert_allclose(found[["P(class=e)", "P(class=p)"]], expected)
+
+
 def test_a_class_as_a_column_learns_from_rows_without_one(here: Path) -> None:
     rows = frame()
     rows.loc[rows.index % 2 == 0, "class"] = np.nan
@@ -277,6 +290,32 @@ def test_select_is_the_function_of_the_library(here: Path) -> None:
     assert held_out.splitlines()[0].split() == heads.split()
 
 
+def test_select_tests_each_size_against_the_smaller_one(here: Path) -> None:
+    frame()[COLUMNS[:2]].iloc[:60].to_csv("few.csv", index=False)
+    line = "eigentree select few.csv --structure mixture --hidden 1 2 --by bic --blrt --json"
+    one, two = json.loads(answer(line))["tried"]
+    assert one["p_value"] is None
+    assert 0 < two["p_value"] <= 1
+
+
+def test_goodness_is_that_of_the_library(here: Path) -> None:
+    line = "eigentree goodness model.eigentree mushrooms.csv --missing ? --pairs 2"
+    model = et.load("model.eigentree")
+    whole, residuals = et.goodness_of_fit(model, frame()), et.bivariate_residuals(model, frame())
+    classes = et.classification_table(model, frame())
+    text = answer(line)
+    assert str(whole) in text
+    assert str(classes) in text
+    assert len(text.splitlines()) == len(
+        f"{whole}\n\nhead\none\ntwo\n{residuals.notes[0]}\n\nh\n{classes}".splitlines()
+    )
+    facts = json.loads(answer(f"{line} --json"))
+    assert facts["g2"]["value"] == pytest.approx(whole.g2.value)
+    assert [pair["x2"] for pair in facts["pairs"]] == pytest.approx([each.x2 for each in residuals.pairs[:2]])
+    np.testing.assert_allclose(facts["classes"]["h"]["counts"], classes.counts)
+    assert "fit with --method em" in call("eigentree goodness spectral.eigentree mushrooms.csv")[2]
+
+
 def test_inspect_shows_what_a_file_holds(here: Path) -> None:
     facts = json.loads(answer("eigentree inspect model.eigentree --json"))
     model = et.load("model.eigentree")
@@ -286,6 +325,24 @@ def test_inspect_shows_what_a_file_holds(here: Path) -> None:
     np.testing.assert_allclose(one["table"], model.tables_["odor"])
     for name, word in (("spectral", "Spectral"), ("classes", "Classifier"), ("counts", "Statistics")):
         assert word in answer(f"eigentree inspect {name}.eigentree")
+
+
+def test_estimates_are_those_of_the_library(here: Path) -> None:
+    model, rows = et.load("model.eigentree"), frame("mushrooms.csv").replace("?", None)
+    model_file = "eigentree estimates model.eigentree mushrooms.csv --missing ?"
+    found = json.loads(answer(f"{model_file} --json"))
+    expected = model.estimates(rows[list(model.columns_.names)])
+    errors = [np.nan if line["std_error"] is None else line["std_error"] for line in found["estimates"]]
+    np.testing.assert_allclose(errors, expected.standard_errors)
+    assert found["notes"] == list(expected.notes)
+    assert answer(f"{model_file} --table odor --as latex").count("\\\\") == 1 + model.tables_["odor"].size
+    assert "0." in answer(f"{model_file} --table odor --kind robust")
+    robust = json.loads(answer(f"{model_file} --table odor --clusters habitat --json"))["estimates"]
+    by_place = model.estimates(rows[list(model.columns_.names)], clusters=rows["habitat"].astype(str))
+    low = by_place.part(table="odor").confint()[:, 0]
+    np.testing.assert_allclose([line["lower"] if line["lower"] is not None else np.nan for line in robust], low)
+    code, _, errors_shown = call(f"{model_file} --table odour")
+    assert (code, "did you mean 'odor'" in errors_shown) == (1, True)
 
 
 def test_a_report_is_that_of_the_library(here: Path) -> None:
@@ -405,6 +462,37 @@ def test_sequences_are_those_of_the_library(here: Path, steps: pd.DataFrame) -> 
     assert drawn["id"].tolist() == [row // 4 for row in range(12)]
     assert set(drawn["job"]) <= {"a", "b", "c"}
     assert set(drawn["kids"]) <= {5, 6}
+
+
+def test_inputs_are_those_of_the_library(here: Path, steps: pd.DataFrame) -> None:
+    inputs = steps.assign(dose=np.arange(len(steps)) % 5 / 2).fillna({"job": "a"})
+    inputs.to_csv("inputs.csv", index=False)
+    answer("eigentree fit inputs.csv --drop kids --sequence id --hidden 2 --inputs dose,kind -o inputs.eigentree")
+    own = inputs.drop(columns="kids")
+    model = et.EMHMM(2, random_state=0, sequence="id").fit(own, inputs=["dose", "kind"])
+    found = frame(io.StringIO(answer("eigentree score inputs.eigentree inputs.csv")))
+    np.testing.assert_allclose(found["log_probability"].astype(float), model.score_samples(own))
+    decoded = frame(io.StringIO(answer("eigentree decode inputs.eigentree inputs.csv")))
+    assert decoded["state"].astype(int).tolist() == model.decode(own).states.tolist()
+    line = "eigentree fit inputs.csv --drop kids dose --sequence id --hidden 2 --inputs kind --method spectral"
+    answer(f"{line} -o transducer.eigentree")
+    transducer = et.SpectralHMM(2, sequence="id").fit(own.drop(columns="dose"), inputs="kind")
+    found = frame(io.StringIO(answer("eigentree score transducer.eigentree inputs.csv")))
+    scores = transducer.score_samples(own.drop(columns="dose"))
+    np.testing.assert_allclose(found["log_probability"].astype(float), scores)
+
+
+def test_durations_are_those_of_the_library(here: Path, steps: pd.DataFrame) -> None:
+    line = "eigentree fit steps.csv --missing ? --drop kind --sequence id --hidden 2 --durations explicit"
+    answer(f"{line} --max-duration 6 -o durations.eigentree")
+    found = et.load("durations.eigentree")
+    rows = steps.drop(columns="kind")
+    model = et.EMHMM(2, durations="explicit", max_duration=6, random_state=0, sequence="id").fit(rows)
+    np.testing.assert_array_equal(found.tables_["durations"], model.tables_["durations"])
+    answer("eigentree report durations.eigentree -o durations.html")
+    page = Path("durations.html").read_text()
+    assert "How many steps each state lasts." in page
+    assert f"state 1: {model.durations_[1]:.1f} steps on average" in page
 
 
 def test_sequences_are_reported_by_their_names(here: Path, steps: pd.DataFrame) -> None:
@@ -581,8 +669,20 @@ def test_every_help_text_fits_a_terminal(command: list[str]) -> None:
         assert examples(text)
 
 
-ORDER = ["dataset", "fit", "select", "classify", "inspect", "score", "predict", "impute", "decode", "sample"]
-ORDER += ["report", "compare", "count", "merge", "completion"]
+ORDER = [
+    "dataset",
+    "fit",
+    "select",
+    "classify",
+    "inspect",
+    "goodness",
+    "score",
+    "predict",
+    "impute",
+    "decode",
+    "sample",
+]
+ORDER += ["estimates", "three-step", "report", "compare", "count", "merge", "completion"]
 
 
 def run_in_turn(lines: list[str]) -> None:
@@ -734,6 +834,10 @@ USAGE = [
     ),
     ("eigentree completion tcsh", "bash"),
     ("eigentree fit steps.csv --sequence id --structure mixture -o m", "sequences are learned by hmm"),
+    ("eigentree fit steps.csv --durations explicit -o m", "--durations are of sequences"),
+    ("eigentree fit steps.csv --inputs kind -o m", "--inputs are of sequences"),
+    ("eigentree fit steps.csv --sequence id --inputs kind,kind -o m", "are not columns, such as dose,group"),
+    ("eigentree fit steps.csv --sequence id --max-duration 3 -o m", "--max-duration is of --durations"),
     ("eigentree score model.eigentree mushrooms.csv --sequence id", "fit with --sequence too"),
     ("eigentree count mushrooms.csv --sequence id --structure hmm -o c", "not for sequences"),
     ("eigentree score hmm.eigentree steps.csv --id job", "identified by their column 'id'; leave --id out"),

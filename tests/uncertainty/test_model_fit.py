@@ -108,6 +108,9 @@ def test_numbers_have_no_counts() -> None:
     assert "left out, as numbers have no counts: n" in repr(found)
     with pytest.raises(DataError, match="columns of numbers have no counts, and n"):
         et.goodness_of_fit(model, table)
+    alone = et.LatentClassModel(1, random_state=0).fit(table[["n"]])
+    with pytest.raises(DataError, match="all columns are numbers"):
+        et.bivariate_residuals(alone, table[["n"]])
 
 
 def test_classification_table_sums_posteriors() -> None:

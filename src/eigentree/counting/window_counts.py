@@ -228,7 +228,7 @@ def check_plan(statistics: SequenceStatistics, plan: WindowPlan, columns: Column
             f"and {columns}; give all labels as categories="
         )
     theirs = statistics.plan
-    if (theirs.blocks, theirs.bonds, theirs.hats) != (plan.blocks, plan.bonds, plan.hats):
+    if (theirs.blocks, theirs.bonds, theirs.hats, theirs.pairs) != (plan.blocks, plan.bonds, plan.hats, plan.pairs):
         raise DataError(
             "these statistics are of other windows; count for the same hidden_states, order, channels and max_rank"
         )

@@ -52,6 +52,7 @@ from eigentree.spectral.learn.stored_fit import (
     sequence_model_content,
     sequence_statistics_content,
 )
+from eigentree.spectral.sequences.transducer import Transducer, output_columns
 from eigentree.spectral.sequences.window_report import SequenceReport
 
 if TYPE_CHECKING:
@@ -281,7 +282,7 @@ def _read_fitted(reader: Reader, kind: str, content: Any) -> dict[str, Any]:
         return {"estimator_": model}
     fitted = RECORDS[kind].read(reader, content)
     if kind == SpectralHMM.__name__:
-        return {"columns_": fitted["statistics_"].columns, **fitted}
+        return _spectral_chain(fitted)
     held: Any = fitted.pop("plan_", None) or fitted.get("network_")
     if held is not None and not fitted["columns_"].are_of(with_numbers(held.graph, fitted["columns_"].numbers)):
         raise FileError("the columns are not those of the graph")
@@ -292,16 +293,29 @@ def _read_fitted(reader: Reader, kind: str, content: Any) -> dict[str, Any]:
     return fitted
 
 
+def _spectral_chain(fitted: dict[str, Any]) -> dict[str, Any]:
+    """Return what was fitted of a spectral chain, with its columns."""
+    columns, model = fitted["statistics_"].columns, fitted["model_"]
+    if not isinstance(model, Transducer):
+        return {"columns_": columns, **fitted}
+    inputs = fitted.pop("_input_columns", None)
+    if inputs is None or inputs.states + output_columns(columns).states != columns.states:
+        raise FileError("the inputs of a transducer are not those of its pairs")
+    return {"columns_": output_columns(columns), **fitted, "model_": replace(model, input_columns=inputs)}
+
+
 def _classes_content(writer: Writer, classifier: JunctionTreeClassifier) -> dict[str, Any]:
     writer.array("class_prior", classifier.class_prior_)
-    shrunk = "shrinkage_" in vars(classifier)
+    shrunk, trained = ("shrinkage_" in vars(classifier)), ("alpha_" in vars(classifier))
     content = {
         "columns": columns_content(classifier.columns_),
         "classes": _labels_content(classifier.classes_),
         "estimators": _models_content(writer, classifier),
         "shrinkage": plain(classifier.shrinkage_, "shrinkage_") if shrunk else None,
-        "tried": plain(classifier.tried_, "tried_") if shrunk else None,
+        "tried": plain(classifier.tried_, "tried_") if shrunk or trained else None,
     }
+    if trained:
+        content["alpha"] = plain(classifier.alpha_, "alpha_")
     if classifier.target_ is not None:
         content["target"] = classifier.target_
     if "class_column_" in vars(classifier):
@@ -312,7 +326,7 @@ def _classes_content(writer: Writer, classifier: JunctionTreeClassifier) -> dict
 
 def _read_classes(reader: Reader, content: Any) -> dict[str, Any]:
     known = ("columns", "classes", "estimators", "shrinkage", "tried")
-    entry = Section(content, "classes", known, ("class_column", "target"))
+    entry = Section(content, "classes", known, ("class_column", "target", "alpha"))
     classes = _read_labels(entry["classes"])
     prior = reader.floats("class_prior", len(classes))
     if not (prior > 0).all() or abs(prior.sum() - 1) > 1e-9:
@@ -324,6 +338,8 @@ def _read_classes(reader: Reader, content: Any) -> dict[str, Any]:
         columns = checked_columns(entry["columns"], models[0].graph_)
     fitted: dict[str, Any] = {"classes_": classes, "class_prior_": prior.copy()}
     fitted["target_"] = entry.text("target") if entry.has("target") else None
+    if entry.has("alpha"):
+        fitted["alpha_"], fitted["tried_"] = entry.number("alpha"), entry.value("tried")
     if entry.has("class_column"):
         column = ClassColumn(columns, entry.text("class_column"))
         if column.name not in columns.names or len(columns.labels(column.name)) != len(classes):
@@ -485,7 +501,8 @@ RECORDS = {
             ),
             "tried": Field(lambda writer, name, report: VALUE.write(writer, name, dict(report.tried)), _tried),
         },
-        attributes={"tried": "report_"},
+        {"inputs": COLUMNS},
+        attributes={"tried": "report_", "inputs": "_input_columns"},
         suffix="_",
     ),
 }

@@ -159,12 +159,12 @@ class Selection(ResultTable):
         """Which is the best, whether larger or smaller ones remain to be tried, and which could not be fitted."""
         best = self.best_trial()
         found = [f"best by {HEADINGS[self.by].replace('held out', 'held-out log-likelihood')}: {best.name}"]
-        sizes = [trial.size for trial in self.trials if trial.family == best.family]
+        own = [trial for trial in self.trials if trial.family == best.family]
+        sizes = [trial.size for trial in own]
         if len(sizes) > 1 and best.size == max(sizes):
             found.append(f"{best.size} is the largest size tried; try larger ones")
         elif len(sizes) > 1 and best.size == min(sizes) > 1:
             found.append(f"{best.size} is the smallest size tried; try smaller ones")
-        own = [trial for trial in self.trials if trial.family == best.family]
         if needless := next((trial for trial in own if trial.p_value > LEVEL), None):
             found.append(f"{needless.name} are no better than a size less (BLRT, p = {needless.p_value:.2f})")
         return [*found, *(f"{trial.name} failed: {trial.failure}" for trial in self.trials if trial.failure)]
@@ -290,7 +290,7 @@ def select(
     if not families:
         raise ParameterError("estimator is an estimator or several by name, and there are none")
     for each in families.values():
-        _check_estimator(each, by)
+        _check_estimator(each, by, flag("blrt", blrt))
     parts = (SHARE if by == "held_out" else 0) if held_out is None else _parts(held_out)
     if by == "held_out" and not parts:
         raise ParameterError("by='held_out' needs rows that are held out; leave held_out=0 out, or give 5 or 0.2")
@@ -308,7 +308,7 @@ def select(
                 f"{name}{plural}", family, size, *_tried(model, data, taken, sample_weight, splits)
             )
             smaller = trials[-1].model if trials and trials[-1].family == family else None
-            if flag("blrt", blrt) and smaller is not None and trial.model is not None:
+            if blrt and smaller is not None and trial.model is not None:
                 test = bootstrap_likelihood_ratio_test(
                     smaller,
                     trial.model,
@@ -397,17 +397,18 @@ def _read(
 
 def _splits(count: int, parts: float) -> list[tuple[Integers, Integers]]:
     """Return training rows and held-out rows, in their order: of each fold, or of one share."""
-    order = generator(0).permutation(count)
-    bounds = np.linspace(0, count, int(parts) + 1).astype(np.int64) if parts >= 1 else [0, round(parts * count)]
-    splits = [
-        (np.sort(np.delete(order, np.s_[start:stop])), np.sort(order[start:stop]))
-        for start, stop in pairwise(bounds)
-        if parts
-    ]
-    if any(not len(one) or not len(other) for one, other in splits):
+    if not parts:
+        return []
+    share = parts if parts < 1 else 1 / parts
+    if not 0 < round(share * count) < count or parts > count:
         what = f"{parts} parts" if parts >= 1 else f"a share of {parts:g}"
         raise DataError(f"there are {count} rows or sequences; {what} cannot be held out")
-    return splits
+    order = generator(0).permutation(count)
+    bounds = np.linspace(0, count, int(parts) + 1).astype(np.int64) if parts >= 1 else [0, round(parts * count)]
+    return [
+        (np.sort(np.delete(order, np.s_[start:stop])), np.sort(order[start:stop]))
+        for start, stop in pairwise(bounds)
+    ]
 
 
 def _parts(held_out: Any) -> float:
@@ -422,7 +423,7 @@ def _parts(held_out: Any) -> float:
     return int(number)
 
 
-def _check_estimator(estimator: Any, by: By) -> None:
+def _check_estimator(estimator: Any, by: By, blrt: bool) -> None:
     """Raise `ParameterError` unless an estimator has a size, and what it is chosen by."""
     if not isinstance(estimator, Parameters) or isinstance(estimator, type):
         raise ParameterError(
@@ -439,6 +440,8 @@ def _check_estimator(estimator: Any, by: By) -> None:
             f"by={by!r} needs the number of free parameters, which {type(estimator).__name__} does not have; "
             f"choose by='held_out'"
         )
+    if blrt and not (hasattr(estimator, "init") and hasattr(estimator, "emissions")):
+        raise ParameterError(f"blrt=True needs models fitted by EM, which {type(estimator).__name__} is not")
 
 
 def _of_maximum_likelihood(estimator: Any) -> dict[str, float]:

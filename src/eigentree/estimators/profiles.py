@@ -14,7 +14,7 @@ from eigentree.data.tables.labeled_table import LabeledTable
 from eigentree.errors import DataError, GraphError, ParameterError, did_you_mean, quoted
 from eigentree.estimators.dependencies import column_nats, network_of
 from eigentree.estimators.mixins.hidden_sequence_mixin import HiddenSequenceMixin
-from eigentree.estimators.mixins.sequence_mixin import SequenceMixin, sequence_and_time
+from eigentree.estimators.mixins.sequence_mixin import SequenceMixin, require_plain, sequence_and_time
 from eigentree.estimators.number_bins import NumberGroup, NumberLeaf, NumberProfile, number_leaves, with_parents
 from eigentree.graphs.structure_learning import mixed_tree
 from eigentree.inference.networks.pair_tables import PairTables
@@ -84,6 +84,8 @@ class Profile:
         The mutual information of the variable and each of them. In a mixture of trees the mean over the trees.
     start, transitions : LabeledTable or None
         In a model of sequences, where it begins and where each state leads, as in ``tables_``.
+    durations : LabeledTable or None
+        In a semi-Markov model, how long each state lasts.
     basis : str
         What shares are shares of: rows or steps of the data, or those that the model implies.
     note : str
@@ -99,6 +101,7 @@ class Profile:
     nats: tuple[float, ...]
     start: LabeledTable | None = None
     transitions: LabeledTable | None = None
+    durations: LabeledTable | None = None
     basis: str = "rows under the model"
     note: str = ""
     numbers: Mapping[str, NumberProfile] = field(default_factory=dict)
@@ -287,6 +290,7 @@ def profiles(
 
 def _step_shares(model: HiddenSequenceMixin, length: int | None, X: Any, lengths: Any) -> tuple[Floats, str]:
     """Return the share of each state of a chain, and what it is a share of."""
+    require_plain(model, "profiles")
     chain = model.model_
     if X is None:
         steps = USUAL_LENGTH if length is None else whole_number("length", length, most=MOST_STEPS)
@@ -444,6 +448,7 @@ def _of_chains(
         own = chain.of_each(shares[None])[place][0]
         nats = about.nats([part[:, :, None] for part in parts])
         more = {what: known[what][name] if several else known[what] for what in ("start", "transitions")}
+        more["durations"] = known.get("durations")
         found.append(_profile(name, tuple(range(len(own))), own, about, parts, nats, basis=basis, **more))
     return found
 

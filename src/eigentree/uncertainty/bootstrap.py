@@ -14,7 +14,7 @@ from eigentree.messages import notice, renamed_arguments
 from eigentree.progress import shown_progress
 from eigentree.uncertainty.estimates import Estimates
 from eigentree.uncertainty.quantities import Quantities
-from eigentree.uncertainty.refits import Failed, FittedModel, replicated
+from eigentree.uncertainty.refits import MOST_REPLICATES, Failed, FittedModel, replicated
 from eigentree.uncertainty.result_tables import ResultTable
 from eigentree.validation import MOST_THREADS, an_array, finite_number, flag, generator, one_of, whole_number
 
@@ -235,7 +235,7 @@ def bootstrap(
     """
     fitted = FittedModel.of(model, X, lengths, sample_weight)
     original = _original(fitted, statistic)
-    seeds = generator(random_state).spawn(whole_number("n_replicates", n_replicates, FEWEST))
+    seeds = generator(random_state).spawn(whole_number("n_replicates", n_replicates, FEWEST, most=MOST_REPLICATES))
     resampling = None
     if not flag("parametric", parametric):
         resampling = Resampling.of(fitted.weights, clusters, strata)

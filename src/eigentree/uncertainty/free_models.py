@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from eigentree.data.sequences.inputs import InputSequences
 from eigentree.em.chain_fit import ChainLayout, ChainObjective
 from eigentree.em.constraints import Constraints
 from eigentree.em.estep.unique_rows import DistinctRows, columns_with_missing
@@ -17,11 +18,14 @@ from eigentree.em.mixed.number_columns import NumberColumns
 from eigentree.em.number_chains import NumberChainLayout, NumberChainObjective
 from eigentree.em.parameters import ParameterLayout
 from eigentree.em.tree_objective import TreeObjective
-from eigentree.errors import DataError
+from eigentree.emissions.covariates.membership import Membership
+from eigentree.errors import DataError, ParameterError
 from eigentree.inference.mixed.number_leaves import blocks_of
+from eigentree.inference.sequences.duration_chain import DurationChain
 from eigentree.inference.sequences.hmm_chain import Chain
 from eigentree.inference.sequences.number_steps import NumberPass
 from eigentree.inference.sequences.sequence_passes import SequencePass, Symbols
+from eigentree.uncertainty.free_inputs import InputModel
 from eigentree.uncertainty.free_tables import EmissionScores, FreeTables
 from eigentree.uncertainty.information import FreeModel
 
@@ -52,6 +56,8 @@ class ObjectiveModel(FreeModel):
         Where parameters stand.
     parameters : array
         Those of the fit.
+    covariates : array, shape (data, columns)
+        What class membership depends on.
     """
 
     model: Any
@@ -62,6 +68,7 @@ class ObjectiveModel(FreeModel):
     layout: SimplexVector
     parameters: Floats
     unit: str = "row"
+    covariates: Floats | None = None
 
     @cached_property
     def _emissions(self) -> tuple[Emission, ...]:
@@ -123,7 +130,8 @@ class ObjectiveModel(FreeModel):
     def estimator(self, by: Floats) -> Any:
         """Return the fitted estimator at some coordinates."""
         tables, scores = self._at(by)
-        vector = self.objective.whole(tables, [own.moved for own in scores])
+        emissions = [self._with_shares(own.moved) for own in scores]
+        vector = self.objective.whole(tables, emissions)
         made, layout = copy(self.model), self.layout
         if isinstance(layout, ChainLayout):
             numbers = layout.numbered(vector) if isinstance(layout, NumberChainLayout) else None
@@ -133,11 +141,21 @@ class ObjectiveModel(FreeModel):
             made.network_ = layout.network(vector).changed(columns=old.columns, hidden_labels=old.hidden_labels)
         return made
 
+    def _with_shares(self, emission: Emission) -> Emission:
+        """Return an emission; of class membership with the shares of the classes that follow for these rows."""
+        if not isinstance(emission, Membership):
+            return emission
+        assert self.covariates is not None
+        shares = self.totals @ np.exp(emission.log_proba(emission.features(self.covariates))) / self.totals.sum()
+        return replace(emission, shares=np.asarray(shares))
+
 
 def free_model(fitted: FittedModel) -> FreeModel:
     """Return a fitted model along its free coordinates; hidden states of averages of fits have no such."""
     if not (fitted.weights > 0).any():
         raise DataError("no row counts, so there is nothing to learn from")
+    if isinstance(fitted.data, InputSequences):
+        return InputModel.of(fitted.model, fitted.data, fitted.weights)
     if fitted.network is None:
         return _of_chain(fitted, fitted.data)  # type: ignore[arg-type]
     return _of_network(fitted, fitted.data, fitted.network)  # type: ignore[arg-type]
@@ -149,15 +167,18 @@ def _of_network(fitted: FittedModel, rows: Rows, network: LatentNetwork) -> Free
     pseudo_counts = float(vars(model).get("pseudo_counts_", model.pseudo_counts))
     constraints = Constraints(getattr(model, "fixed", None), getattr(model, "equal", None))
     codes, values = rows.encode(), rows.values()
-    complete = fitted.weights > 0
+    complete, about = fitted.weights > 0, []
     for group, emission in emissions.items():
         if emission.conditions:
-            for name in group:
-                complete &= ~rows.missing(columns.position(name))
+            about = [columns.position(name) for name in group]
+            complete &= ~np.any([rows.missing(place) for place in about], axis=0)
     used = np.flatnonzero(complete)
     first, places = _distinct(codes[used], values[used])
     every = np.full(rows.count, -1)
     every[used] = places
+    numbered = columns.number_places
+    cells = [values[:, numbered.index(place)] if place in numbered else codes[:, place] for place in about]
+    covariates = np.column_stack(cells)[used[first]].astype(np.float64) if about else None
     distinct, totals = rows.taken(used[first]), np.bincount(places, fitted.weights[used]).astype(np.float64)
     objective: Objective
     layout: ParameterLayout | MixedLayout
@@ -178,7 +199,8 @@ def _of_network(fitted: FittedModel, rows: Rows, network: LatentNetwork) -> Free
         missing = columns_with_missing(own.codes, graph)
         objective = TreeObjective.of(graph, own, missing, pseudo_counts, threads, constrained=constrained)
         parameters = layout.vector(network)
-    return ObjectiveModel(model, distinct, fitted.weights, every, objective, layout, parameters)
+    made = ObjectiveModel(model, distinct, fitted.weights, every, objective, layout, parameters)
+    return replace(made, covariates=covariates)
 
 
 def _distinct(codes: Any, values: Floats) -> tuple[Integers, Integers]:
@@ -193,6 +215,10 @@ def _distinct(codes: Any, values: Floats) -> tuple[Integers, Integers]:
 
 def _of_chain(fitted: FittedModel, sequences: Sequences) -> FreeModel:
     model, chain, columns = fitted.model, fitted.model.model_, sequences.columns
+    if isinstance(chain, DurationChain):
+        raise ParameterError(
+            "standard errors are of models without durations; for one with them eigentree.bootstrap has them"
+        )
     every = tuple(np.ones((size, size), np.bool_) for size in chain.sizes)
     starts = () if model.start is None else tuple(links[0] for links in chain.chains)
     layout = ChainLayout(chain.sizes, chain.order, columns.states, every, starts)

@@ -63,9 +63,22 @@ class FreeTables:
         An entry is at the boundary where hardly any row is expected to have used it, or fewer than pseudo-counts.
         """
         equal = layout.first_equal if isinstance(layout, ConstrainedLayout) else np.arange(len(values))
+        return cls.of_lengths(layout.lengths, equal, estimated, values, counts, prior)
+
+    @classmethod
+    def of_lengths(
+        cls,
+        lengths: Integers,
+        equal: Integers,
+        estimated: Booleans,
+        values: Floats,
+        counts: Floats,
+        prior: Floats,
+    ) -> FreeTables:
+        """Return what `of` describes, of distributions of these lengths."""
         used, added = (np.bincount(equal, own, len(values))[equal] for own in (counts, prior))
         moving = estimated & (values > 0) & (used >= np.maximum(LEAST_COUNT, np.minimum(added, MOST_PRIOR)))
-        return cls(values, layout.lengths, moving, equal)
+        return cls(values, lengths, moving, equal)
 
     @cached_property
     def _first(self) -> Integers:
@@ -129,6 +142,11 @@ class EmissionScores:
 
     emission: Emission
     by: Floats
+
+    @property
+    def states(self) -> int:
+        """Number of states."""
+        return self.emission.states
 
     @cached_property
     def moved(self) -> Emission:

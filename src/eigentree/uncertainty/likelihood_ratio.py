@@ -15,7 +15,7 @@ import numpy as np
 from eigentree.errors import DataError, ParameterError
 from eigentree.messages import kept_notices, notice, renamed_arguments
 from eigentree.progress import shown_progress
-from eigentree.uncertainty.refits import Failed, FittedModel, log_likelihood, replicated
+from eigentree.uncertainty.refits import MOST_REPLICATES, Failed, FittedModel, log_likelihood, replicated
 from eigentree.validation import MOST_THREADS, generator, whole_number
 
 if TYPE_CHECKING:
@@ -197,7 +197,7 @@ def bootstrap_likelihood_ratio_test(
             "covariates have an effect"
         )
     statistic = nested.observed()
-    seeds = generator(random_state).spawn(whole_number("n_replicates", n_replicates))
+    seeds = generator(random_state).spawn(whole_number("n_replicates", n_replicates, most=MOST_REPLICATES))
     most = None if max_exceedances is None else whole_number("max_exceedances", max_exceedances)
     found: list[float] = []
     failed: list[str] = []

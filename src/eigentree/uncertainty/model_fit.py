@@ -294,6 +294,8 @@ def bivariate_residuals(model: Any, X: ArrayLike | Any, sample_weight: ArrayLike
     """
     network, rows, weights = _compared(model, X, sample_weight)
     columns = rows.columns
+    if len(columns.numbers) == len(columns.names):
+        raise DataError("all columns are numbers, which have no counts; residuals are those of columns of labels")
     kept = columns.only([name for name in columns.names if name not in columns.numbers])
     places = [columns.position(name) for name in kept.names]
     counts = PairCounts.empty(kept).count(Rows.of_codes(rows.encode()[:, places], kept), weights)

@@ -9,6 +9,7 @@ import numpy as np
 
 from eigentree.data.tables.labeled_table import LabeledTable
 from eigentree.errors import ParameterError, quoted
+from eigentree.inference.sequences.input_chain import InputChain
 from eigentree.uncertainty.estimates import Estimates
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from eigentree.arrays import Floats
     from eigentree.uncertainty.estimates import Scale
 
-__all__ = ["Quantities", "parameter_tables"]
+__all__ = ["Quantities", "parameter_tables", "ratios_of"]
 
 PARAMETER_HEADER = ("table", "state", "given")
 
@@ -55,6 +56,8 @@ class Quantities(NamedTuple):
             Of the estimator; returns a number, an array, a table, `Estimates`, or a mapping of names to these.
         """
         header: tuple[str, ...] = ("quantity",)
+        if statistic is not None and not callable(statistic):
+            raise ParameterError(f"statistic is a function of a fitted estimator, not {quoted(statistic)}")
         if statistic is None:
             lines, header = list(_parameters(model)), PARAMETER_HEADER
         else:
@@ -80,7 +83,10 @@ def _parameters(model: Any) -> Iterator[Line]:
             scales = {} if part in model.tables_ else MOMENTS
             for key, table in own.items() if isinstance(own, Mapping) else [("", own)]:
                 name = key if part == "emissions" and key else f"{part} {key}".strip()
-                yield from _entries(name, table, table.ndim if part == "start" else 1, scales)
+                joint = part == "start" and "input" not in table.names
+                if "covariate" in table.names:
+                    scales = dict.fromkeys(table.states[-1], "identity")
+                yield from _entries(name, table, table.ndim if joint else 1, scales)
         return
     for key, table in tables.items():
         name, targets = (", ".join(key), len(key)) if isinstance(key, tuple) else (key, 1)
@@ -94,13 +100,56 @@ def _parameters(model: Any) -> Iterator[Line]:
 
 def parameter_tables(model: Any) -> dict[Any, Any]:
     """Return the tables of a fitted estimator, with mean and standard deviation of each number in each state."""
-    found = dict(model.tables_)
-    if getattr(model, "network_", None) is None and (numbers := model.columns_.numbers):
-        means, variances = model.means_, np.diagonal(model.covars_, axis1=1, axis2=2)
-        for place, name in enumerate(numbers):
-            moments = np.stack([means[:, place], np.sqrt(variances[:, place])], axis=1)
-            found[name] = LabeledTable(moments, ["state", "moment"], [range(len(means)), list(MOMENTS)])
+    found = dict(model.tables_) | _coefficients(model)
+    if getattr(model, "network_", None) is not None:
+        return found
+    chain = model.model_
+    for group, emission in chain.numbers.items():
+        mean, variance = (own[0] for own in emission.moments(np.full((1, len(group)), np.nan)))
+        axes: list[tuple[str, Sequence[Hashable]]] = [("state", range(chain.states)), ("moment", list(MOMENTS))]
+        if emission.states != chain.states:
+            # It depends on symbols.
+            inputs = chain.input_columns
+            axes.insert(0, ("input", inputs.labels(inputs.names[0])))
+        names, states = zip(*axes, strict=True)
+        for column, place in enumerate(group):
+            moments = np.stack([mean[:, column], np.sqrt(variance[:, column])], axis=1)
+            found[model.columns_.names[place]] = LabeledTable(moments.reshape(*map(len, states)), names, states)
     return found
+
+
+def _coefficients(model: Any) -> dict[Any, Any]:
+    """Return the coefficients of multinomial logits of a hidden Markov model with inputs, but of the reference."""
+    chain = getattr(model, "model_", None)
+    if not isinstance(chain, InputChain):
+        return {}
+    found = {}
+    for name, own in chain.tables.named(model.columns_.names):
+        if own.kind == "logit":
+            table = model.coefficients_[name]
+            # Where not every state may follow, the reference differs from row to row.
+            others = slice(1 if own.possible[:, 0].all() else 0, None)
+            states = [*table.states[:-1], list(table.states[-1])[others]]
+            found[f"logit of {name}"] = LabeledTable(np.asarray(table)[..., others], table.names, states)
+    return found
+
+
+def ratios_of(model: Any) -> Estimates:
+    """Return the exponentials of the coefficients of a hidden Markov model with inputs, but intercepts."""
+    lines = [
+        (labels, value)
+        for key, table in _coefficients(model).items()
+        for labels, value, _ in _entries(key, table, 1, {})
+        if not str(labels[2]).endswith("covariate=intercept")
+    ]
+    if not lines:
+        raise ParameterError(
+            "odds ratios are those of multinomial logits of inputs, which are numbers or several columns; the "
+            "model has none"
+        )
+    labels, values = zip(*lines, strict=True)
+    unknown = np.full((len(values), len(values)), np.nan)
+    return Estimates(list(labels), np.exp(values), unknown, PARAMETER_HEADER, ["log"] * len(values))
 
 
 def _entries(name: str, table: LabeledTable, targets: int, scales: Mapping[Hashable, Scale]) -> Iterator[Line]:

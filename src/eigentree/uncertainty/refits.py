@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from eigentree.data.sequences.inputs import InputSequences
 from eigentree.data.sequences.sequence_codes import Sequences
 from eigentree.data.streams.sources import is_stream
 from eigentree.data.tables.rows import Rows
@@ -30,10 +31,13 @@ if TYPE_CHECKING:
 
     from eigentree.arrays import Booleans, Floats, Integers
 
-__all__ = ["Failed", "FittedModel", "log_likelihood", "replicated"]
+__all__ = ["MOST_REPLICATES", "Failed", "FittedModel", "log_likelihood", "replicated"]
 
 T = TypeVar("T")
 Task = TypeVar("Task")
+
+MOST_REPLICATES = 1_000_000
+"""Far more than any quantile needs."""
 
 BATCH = 8
 """So many pieces of work for each process between two looks at their results."""
@@ -64,13 +68,18 @@ class FittedModel:
 
     @classmethod
     def of(
-        cls, model: Any, X: ArrayLike | Any, lengths: ArrayLike | None, sample_weight: ArrayLike | None
+        cls,
+        model: Any,
+        X: ArrayLike | Any,
+        lengths: ArrayLike | None,
+        sample_weight: ArrayLike | None,
+        inputs: Any = None,
     ) -> FittedModel:
         """Return a fitted estimator with its data, once it is one that can be fitted again from where it is."""
         fitted = getattr(model, "network_", None) or getattr(model, "model_", None)
-        if isinstance(fitted, InputChain):
+        if isinstance(fitted, InputChain) and inputs is None:
             raise ParameterError("a model with inputs is not fitted again: its replicates would need inputs, too")
-        if not isinstance(fitted, LatentNetwork | Chain) or not hasattr(model, "emissions"):
+        if not isinstance(fitted, LatentNetwork | Chain | InputChain) or not hasattr(model, "emissions"):
             raise ParameterError(
                 f"the model is a fitted LatentClassModel, EMJunctionTree or EMHMM, not {quoted(model)}"
             )
@@ -78,10 +87,12 @@ class FittedModel:
             raise DataError(f"replicates need rows in memory, and these come in batches ({quoted(X)})")
         columns = model.columns_.reading(model.handle_unknown)
         data: Rows | Sequences
-        if isinstance(fitted, Chain):
+        if isinstance(fitted, Chain | InputChain):
             is_long = model.sequence is not None and hasattr(X, "columns") and not isinstance(X, Sequences)
             named = (model.sequence, model.time) if is_long else (None, None)
             data = Sequences.of(X, columns, lengths, *named)
+            if isinstance(fitted, InputChain):
+                data = InputSequences.joined(data, inputs, fitted.input_columns)
         else:
             if lengths is not None:
                 raise DataError("lengths are those of sequences, and the model is one of rows; leave them out")

@@ -34,6 +34,9 @@ LOG_MEANS = (-20.0, 20.0)
 """Bounds of the log mean of further steps: below, no segment has two steps; above, none ends."""
 
 
+LITTLE = 1e-6
+"""The share of a uniform distribution in a start: what is possible may turn out to be."""
+
 STEPS = 5
 """Steps of L-BFGS in one M-step: EM needs a higher likelihood, and what is expected of segments will change."""
 
@@ -48,8 +51,6 @@ class DurationFamily(ABC):
     """
 
     name: ClassVar[DurationName]
-    has_prior: ClassVar[bool] = False
-    """Whether durations have pseudo-counts, as entries of tables have."""
 
     @abstractmethod
     def width(self, longest: int) -> int:
@@ -72,15 +73,18 @@ class DurationFamily(ABC):
         """Return the parameters under which durations that are distributed as a table says are most probable."""
 
     @abstractmethod
-    def maximised(self, parameters: Floats, ended: Floats, censored: Floats) -> Floats:
-        """Return parameters of higher, or highest, expected log-likelihood."""
+    def maximised(self, parameters: Floats, ended: Floats, censored: Floats, pseudo_counts: float) -> Floats:
+        """Return parameters of higher, or highest, expected log-likelihood plus log prior."""
+
+    def log_prior(self, parameters: Floats, pseudo_counts: float) -> float:
+        """Return the log density of the prior: 0 for families of few parameters, which have none."""
+        return 0.0
 
 
 class ExplicitDurations(DurationFamily):
     """Durations that have a probability each."""
 
     name = "explicit"
-    has_prior = True
 
     def width(self, longest: int) -> int:
         """Return the number of durations."""
@@ -95,25 +99,37 @@ class ExplicitDurations(DurationFamily):
         return parameters
 
     def started(self, stay: Floats, longest: int) -> Floats:
-        """Return geometric durations."""
+        """Return geometric durations, with a little of every duration."""
         geometric = DURATIONS["geometric"]
-        return geometric.table(geometric.started(stay, longest), longest)
+        table = geometric.table(geometric.started(stay, longest), longest)
+        return (1.0 - LITTLE) * table + LITTLE / longest
 
     def nearest(self, table: Floats) -> Floats:
         """Return the table."""
         return table
 
-    def maximised(self, parameters: Floats, ended: Floats, censored: Floats) -> Floats:
-        """Return the table of highest expected log-likelihood, as Kaplan and Meier (1958) have it."""
+    def maximised(self, parameters: Floats, ended: Floats, censored: Floats, pseudo_counts: float) -> Floats:
+        """Return the table of highest expected log-likelihood, as Kaplan and Meier (1958) have it.
+
+        Pseudo-counts are of leaving and of staying after each duration, as those of a Markov chain: a Dirichlet
+        prior would make all durations longer.
+        """
         more = censored.sum(axis=1, keepdims=True) - np.cumsum(censored, axis=1)
-        at_risk = np.cumsum(ended[:, ::-1], axis=1)[:, ::-1] + more
-        left = np.cumsum(parameters[:, ::-1], axis=1)[:, ::-1]
-        present = np.divide(parameters, left, out=np.ones_like(left), where=left > 0)
-        leave = np.divide(ended, at_risk, out=present, where=at_risk > 0)
+        left = _at_least(ended) + more + 2.0 * pseudo_counts
+        at_least = _at_least(parameters)
+        present = np.divide(parameters, at_least, out=np.ones_like(at_least), where=at_least > 0)
+        leave = np.divide(ended + pseudo_counts, left, out=present, where=left > 0)
         leave[:, -1] = 1.0
         stay = np.cumprod(1.0 - leave[:, :-1], axis=1)
         table: Floats = leave * np.concatenate([np.ones((len(leave), 1)), stay], axis=1)
         return table
+
+    def log_prior(self, parameters: Floats, pseudo_counts: float) -> float:
+        """Return the pseudo-counts times the log chances to leave and to stay after each duration."""
+        tiny = np.finfo(np.float64).tiny
+        at_least = np.log(np.maximum(_at_least(parameters), tiny))
+        ends = np.log(np.maximum(parameters[:, :-1], tiny))
+        return pseudo_counts * float((ends + at_least[:, 1:] - 2.0 * at_least[:, :-1]).sum())
 
 
 class NegativeBinomialDurations(DurationFamily):
@@ -145,7 +161,7 @@ class NegativeBinomialDurations(DurationFamily):
         """Return geometric durations, whose size is 1."""
         return np.stack([np.zeros(len(stay)), _log_odds(stay)], axis=1)
 
-    def maximised(self, parameters: Floats, ended: Floats, censored: Floats) -> Floats:
+    def maximised(self, parameters: Floats, ended: Floats, censored: Floats, pseudo_counts: float) -> Floats:
         """Return parameters of higher expected log-likelihood, by L-BFGS from the present ones."""
         made = parameters.copy()
         with one_thread():
@@ -173,9 +189,9 @@ class GeometricDurations(NegativeBinomialDurations):
 
     def nearest(self, table: Floats) -> Floats:
         """Return the parameters under which durations that are distributed as a table says are most probable."""
-        return self.maximised(self.started(_stay(table), table.shape[1]), table, np.zeros_like(table))
+        return self.maximised(self.started(_stay(table), table.shape[1]), table, np.zeros_like(table), 0.0)
 
-    def maximised(self, parameters: Floats, ended: Floats, censored: Floats) -> Floats:
+    def maximised(self, parameters: Floats, ended: Floats, censored: Floats, pseudo_counts: float) -> Floats:
         """Return the parameters of highest expected log-likelihood: the odds of one more step."""
         steps = np.arange(1.0, ended.shape[1] + 1)
         # Whether a segment of the longest duration would have had one more step is not known.
@@ -212,10 +228,14 @@ def _of_state(family: DurationFamily, start: Floats, ended: Floats, censored: Fl
 
     def loss(parameters: Floats) -> float:
         table = np.maximum(family.table(parameters[None], len(ended))[0], tiny)
-        at_least = np.cumsum(table[::-1])[::-1]
-        return -float(ended @ np.log(table) + censored @ np.log(at_least))
+        return -float(ended @ np.log(table) + censored @ np.log(_at_least(table)))
 
     how = {"maxiter": steps, "ftol": 1e-13}
     found = minimize(loss, start, method="L-BFGS-B", bounds=(LOG_SIZES, LOG_MEANS), options=how)
     made: Floats = found.x if found.fun <= loss(start) else start
     return made
+
+
+def _at_least(counts: Floats) -> Floats:
+    """Return, for each duration, how many last so long or longer."""
+    return np.cumsum(counts[..., ::-1], axis=-1)[..., ::-1]

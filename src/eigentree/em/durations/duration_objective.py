@@ -55,7 +55,7 @@ class DurationLayout(NumberChainLayout):
         others |= np.eye(len(allowed), dtype=np.bool_) & ~others.any(axis=1, keepdims=True)
         numbers = plain.numbers if isinstance(plain, NumberChainLayout) else {}
         known = (plain.sizes, plain.order, plain.channels, (others,), plain.starts)
-        return cls(*known, numbers, family=family, longest=longest)
+        return cls(*known, numbers, family=family, longest=longest, known_states=plain.known_states)
 
     @cached_property
     def _family(self) -> DurationFamily:
@@ -74,8 +74,7 @@ class DurationLayout(NumberChainLayout):
 
     def prior(self, pseudo_counts: float, sticky: float) -> Floats:
         """Return the pseudo-count of each entry of the tables, and then of each parameter of durations."""
-        own = pseudo_counts if self._family.has_prior else 0.0
-        return np.concatenate([super().prior(pseudo_counts, sticky), np.full(self._durations_size, own)])
+        return np.concatenate([super().prior(pseudo_counts, sticky), np.full(self._durations_size, pseudo_counts)])
 
     def with_durations(self, rest: Floats, durations: Floats) -> Floats:
         """Return the vector of all parameters, given those of tables and emissions, and those of durations."""
@@ -105,14 +104,26 @@ class DurationLayout(NumberChainLayout):
         own = family.started(np.diag(moves), self.longest) if durations is None else family.nearest(durations)
         return self.with_durations(rest, own)
 
+    def even(self) -> Floats:
+        """Return parameters under which all states are alike but where they are known."""
+        stay = np.full(self.states, 0.5)
+        return self.with_durations(super().even(), self._family.started(stay, self.longest))
+
+    def relabelled(self, vector: Floats, order: Integers) -> Floats:
+        """Return parameters of one chain with states in another order; what is known of states is as it was."""
+        return self.with_durations(super().relabelled(vector, order), self.durations(vector)[order])
+
     def mixed(self, parameters: Floats, share: float) -> Floats:
         """Return parameters whose learned tables are mixed with a share of the uniform distribution."""
         return self.with_durations(super().mixed(parameters, share), self.durations(parameters))
 
     def maximised_durations(self, vector: Floats, found: SegmentCounts, prior: Floats) -> Floats:
-        """Return the parameters of durations of highest expected log-likelihood, with pseudo-counts."""
-        extra = prior if self._family.has_prior else 0.0
-        return self._family.maximised(self.durations(vector), found.ended + extra, found.censored)
+        """Return the parameters of durations of highest expected log-likelihood, given pseudo-counts of each."""
+        return self._family.maximised(self.durations(vector), found.ended, found.censored, prior.flat[0])
+
+    def log_duration_prior(self, vector: Floats, prior: Floats) -> float:
+        """Return the log density of the prior of durations, given pseudo-counts of each."""
+        return self._family.log_prior(self.durations(vector), prior.flat[0])
 
 
 class _DurationPart(NamedTuple):
@@ -230,10 +241,10 @@ class DurationObjective(SequenceObjective):
         found, log_prob = self._expected(parameters)
         objective, impossible = self.total(log_prob)
         of_tables, of_durations = self.prior[: len(tables)], layout.durations(self.prior)
-        for prior, entries in ((of_tables, tables), (of_durations, layout.durations(parameters))):
-            if (own := prior > 0).any():
-                with np.errstate(divide="ignore"):
-                    objective += float(prior[own] @ np.log(entries[own]))
+        if (own := of_tables > 0).any():
+            with np.errstate(divide="ignore"):
+                objective += float(of_tables[own] @ np.log(tables[own]))
+        objective += layout.log_duration_prior(parameters, of_durations)
         objective += sum(emission.log_prior() for emission in emissions)
         counts = np.where(layout.learned, self._counts(found) + of_tables, 0.0)
         durations = layout.durations(parameters)
