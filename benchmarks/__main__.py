@@ -32,6 +32,7 @@ TOPICS = (
     "real",
     "classes",
     "blrt",
+    "three_step",
     "imputing",
     "multiple_imputation",
     "mixed_tables",

@@ -682,7 +682,7 @@ ORDER = [
     "decode",
     "sample",
 ]
-ORDER += ["estimates", "report", "compare", "count", "merge", "completion"]
+ORDER += ["estimates", "three-step", "report", "compare", "count", "merge", "completion"]
 
 
 def run_in_turn(lines: list[str]) -> None:

@@ -110,9 +110,18 @@ def read_training(path: str, shape: Shape, reading: Reading, stream: bool = Fals
     return NamedSequences.of(rows, reading.sequence, inputs=shape.inputs or ())  # type: ignore[arg-type]
 
 
-def estimator_of(shape: Shape, seed: int, rows: Any = None) -> Any:
+def estimator_of(shape: Shape, seed: int, rows: Any = None, covariates: Sequence[str] | None = None) -> Any:
     """Return the estimator of a structure and a method, unfitted."""
     numeric: dict[str, Any] = {} if shape.numeric is None else {"numeric": shape.numeric}
+    if covariates:
+        if shape.structure != "mixture" or shape.method != "em" or isinstance(rows, NamedSequences):
+            raise UsageError(
+                "--covariates are of latent classes: --structure mixture, fitted by EM; leave them out"
+            )
+        from eigentree.estimators.latent_class import LatentClassModel
+
+        how = {**numeric, "emissions": emissions_of(shape), "covariates": list(covariates)}
+        return LatentClassModel(shape.hidden or 2, random_state=seed, verbose=1, **how)
     if isinstance(rows, NamedSequences):
         sizes = {"hidden_states": shape.hidden, "order": shape.order}
         lasting: dict[str, Any] = {"durations": shape.durations, "max_duration": shape.max_duration}
@@ -234,12 +243,12 @@ def described(columns: "Columns") -> str:
     'x0, x1 categorical'
     """
     from eigentree.data.tables.labels import Bins, Labels
-    from eigentree.data.tables.numbers import Numbers
+    from eigentree.data.tables.numbers import LabelCodes, Numbers
 
     kinds: dict[str, list[str]] = {}
     for name, meaning in zip(columns.names, columns.meanings, strict=True):
         found = "categorical"
-        if isinstance(meaning, Numbers):
+        if isinstance(meaning, Numbers) and not isinstance(meaning, LabelCodes):
             found = meaning.kind
         elif isinstance(meaning, Bins):
             found = "in bins"
