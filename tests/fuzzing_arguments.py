@@ -502,6 +502,19 @@ def _not_endless(value: Any) -> Any:
     return 3 if isinstance(value, int | float) and 1000 < value < 2**53 else value
 
 
+EXTERNAL = pandas.DataFrame({"age": np.arange(30) * 1.5, "region": ["east", "west", None] * 10})
+"""External variables of as many rows as the pool's models were fitted to."""
+
+STEPWISE: dict[str, Kind] = {
+    "model": pooled(lambda: [*POOL.fitted["LatentClassModel"] * 4, *_all_fitted()]),
+    "X": lambda draw: (
+        data(draw) if draw.random.random() < 0.3 else draw.choice(*POOL.networks[:4]).sample(30, seed=1)
+    ),
+    "correction": of("ML", "BCH", None),
+    "assignment": of("modal", "soft"),
+    "sample_weight": of(None, None, None, np.ones(30), np.arange(30.0), [1.0]),
+}
+
 ERRORS: dict[str, Kind] = {
     "lengths": of(None, None, None, [1, 2]),
     "sample_weight": weights,
@@ -689,6 +702,8 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
     "JunctionTreeClassifier": {
         "estimator": pooled(lambda: [POOL.fitted[name][0] for name in ESTIMATORS]),
         "class_as": of("models", "column"),
+        "training": of("generative", "conditional", 0.5),
+        "alpha": of("auto", 0.0, 1.0),
         "random_state": seed,
     },
     "JunctionTreeImputer": {
@@ -853,6 +868,10 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
         "X": of(None, None, None, ["abab", "b"], [["a"], ["b", "a"]], []),
         "lengths": of(None, None, None, [1, 2]),
     },
+    "class_regression()": STEPWISE
+    | {"covariates": of(None, ["x0"], EXTERNAL, EXTERNAL, [[1.0]]), "n_steps": of(None, None, 1, 2, 3, 7)},
+    "distal_outcomes()": STEPWISE
+    | {"outcomes": of(None, ["x0"], EXTERNAL, EXTERNAL, "x0"), "n_steps": of(2, 3, 3, 1)},
     "multiple_imputation()": {
         "model": pooled(lambda: [*POOL.fitted["LatentClassModel"], *POOL.fitted["EMJunctionTree"]]),
         "X": data,

@@ -211,6 +211,7 @@ def test_known_classes_have_the_errors_of_a_logistic_regression() -> None:
     design = np.column_stack([np.ones(200), z])
     expected = np.linalg.inv((design * (share * (1 - share))[:, None]).T @ design)
     assert_allclose(found.vcov(), expected, rtol=1e-4)
+    assert np.isnan(model.standard_errors_["p"]).all()
     sizes = model.estimates().part(table="h")
     slopes = (share * (1 - share)) @ design / 200
     assert_allclose(sizes.vcov()[1, 1], slopes @ expected @ slopes, rtol=1e-4)

@@ -48,6 +48,12 @@ COMMANDS = (
     Command(
         "predict", "Use", "a column, or a hidden variable, from the other cells of each row", "predict:predict"
     ),
+    Command(
+        "three-step",
+        "Use",
+        "covariates and outcomes of latent classes, with standard errors and tests",
+        "parameter_estimates:three_step",
+    ),
     Command("impute", "Use", "fill missing cells", "impute:impute"),
     Command("decode", "Use", "the most probable hidden states of each row", "decode:decode"),
     Command("sample", "Use", "sample new rows", "sample:sample"),

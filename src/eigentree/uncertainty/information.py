@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from eigentree.arrays import Booleans, Floats, Integers
 
-__all__ = ["FreeModel", "Information", "Kind"]
+__all__ = ["FreeModel", "Information", "Kind", "SurveyDesign"]
 
 Kind = Literal["observed", "empirical", "robust"]
 

@@ -14,7 +14,7 @@ from eigentree.estimators.mixins.density_mixin import DensityMixin
 from eigentree.estimators.mixins.hidden_sequence_mixin import HiddenSequenceMixin
 from eigentree.estimators.mixins.iterative_mixin import IterativeMixin
 from eigentree.estimators.mixins.latent_mixin import LatentMixin
-from eigentree.estimators.mixins.sequence_mixin import sequence_and_time
+from eigentree.estimators.mixins.sequence_mixin import require_plain, sequence_and_time
 from eigentree.estimators.online_em import OnlineEMJunctionTree
 from eigentree.estimators.profiles import Profile
 from eigentree.estimators.profiles import profiles as profiles_of
@@ -396,6 +396,7 @@ def decoded(
     """
     if not isinstance(model, HiddenSequenceMixin):
         raise ParameterError(f"a fitted EMHMM decodes states to draw, not {quoted(model)}")
+    require_plain(model, "decoded states")
     sequences = Sequences.of(X, model.columns_.reading(model.handle_unknown), lengths, *sequence_and_time(model, X))
     return draw_chart(state_sequence_chart(model.model_, sequences, chain, MOST_SEQUENCES), ax)
 

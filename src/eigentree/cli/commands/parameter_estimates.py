@@ -1,13 +1,13 @@
-"""``eigentree estimates``: the parameters of a model with standard errors and intervals."""
+"""``eigentree estimates`` and ``three-step``: parameters, covariates and outcomes of classes, with their errors."""
 
 from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from eigentree.cli.arguments import Data, Json, ModelFile, Reading
+from eigentree.cli.arguments import Data, Json, ModelFile, Reading, UsageError, option, seed
 from eigentree.cli.output import note, show_json, show_table
 
-__all__ = ["estimates"]
+__all__ = ["estimates", "three_step"]
 
 
 def estimates(
@@ -73,6 +73,81 @@ def estimates(
         print((found.to_markdown() if form == "markdown" else found.to_latex()).rstrip())
     for sentence in found.notes:
         note(f"eigentree: note: {sentence}")
+
+
+def three_step(
+    model: ModelFile,
+    data: Data,
+    /,
+    *,
+    covariates: Annotated[
+        list[str] | None, option(str, "COLUMN", "Columns that class membership is regressed on.", several=True)
+    ] = None,
+    outcomes: Annotated[
+        list[str] | None, option(str, "COLUMN", "Columns that are compared between classes.", several=True)
+    ] = None,
+    correction: Annotated[
+        Literal["ml", "bch", "none"] | None,
+        Parameter(help="For classification errors: ml (of covariates), bch (of outcomes), or none (naive)."),
+    ] = None,
+    two_step: Annotated[
+        bool, Parameter(negative="", help="Keep the measurement model in place of assigning rows to classes.")
+    ] = False,
+    reference: Annotated[int, option(seed, "CLASS", "The class that others are compared with (0).")] = 0,
+    form: Annotated[
+        Literal["text", "markdown", "latex"], Parameter(name="--as", help="How tables are written (text).")
+    ] = "text",
+    json: Json = False,
+    reading: Reading = Reading(),
+) -> None:
+    """Regress the classes of a fitted model on covariates, and compare outcomes between classes.
+
+    The rows are those that the model was fitted to, with columns beside its own. A table has coefficients, standard
+    errors, odds ratios and Wald tests; another the means and proportions of outcomes by class. Of a model that was
+    fitted with --covariates, its own coefficients are printed (one step).
+
+    Examples
+    --------
+      eigentree fit survey.csv --drop age religion children class --structure mixture --hidden 2 -o two.eigentree
+      eigentree three-step two.eigentree survey.csv --covariates age religion --outcomes children class
+      eigentree three-step two.eigentree survey.csv --covariates age --two-step --as latex
+    """
+    from eigentree.cli.model_arguments import loaded_model, read_for, require_tables
+    from eigentree.uncertainty.external.class_regression import class_regression
+    from eigentree.uncertainty.external.distal_outcomes import distal_outcomes
+
+    asked = loaded_model(model)
+    require_tables(asked, model)
+    own = getattr(asked, "covariates", None)
+    if not (covariates or outcomes or own):
+        raise UsageError("name columns, as in --covariates age region, or --outcomes income")
+    rows = read_for(asked, data, reading)
+    steps: dict[str, Any] = {"n_steps": 2} if two_step else {}
+    if correction is not None:
+        steps["correction"] = None if correction == "none" else correction.upper()
+    found: dict[str, Any] = {}
+    if covariates:
+        found["covariates"] = class_regression(asked, rows, covariates, **steps).relative_to(reference)
+    elif own:
+        found["covariates"] = class_regression(asked, rows.only(asked.columns_.names)).relative_to(reference)
+    if outcomes:
+        found["outcomes"] = distal_outcomes(asked, rows, outcomes, **steps)
+    if json:
+        show_json({name: _facts(each) for name, each in found.items()})
+        return
+    for place, each in enumerate(found.values()):
+        shown = repr(each) if form == "text" else each.to_markdown() if form == "markdown" else each.to_latex()
+        print("\n" * (place > 0) + shown.rstrip())
+
+
+def _facts(found: Any) -> dict[str, Any]:
+    """Return the estimates and Wald tests of covariates or outcomes, as values."""
+    tests = zip(found.tests.labels, found.tests.tests, strict=True)
+    return {
+        "estimates": _lines(getattr(found, "coefficients", None) or found.estimates),
+        "tests": [{"name": name, **test._asdict()} for (name,), test in tests],
+        "notes": list(found.notes),
+    }
 
 
 def _lines(found: Any) -> list[dict[str, Any]]:
