@@ -65,6 +65,14 @@ def test_intervals_are_quantiles_of_the_replicates() -> None:
             found.confint(**wrong)  # type: ignore[arg-type]
 
 
+def test_a_frame_has_the_numbers_that_are_printed() -> None:
+    found = et.bootstrap(fitted(), ROWS, n_replicates=5, random_state=0)
+    frame = found.to_frame()
+    assert list(zip(*(frame[name] for name in found.header), strict=True)) == list(found.labels)
+    assert_allclose(frame[["lower", "upper"]], found.confint())
+    assert_allclose(frame.std_error, found.standard_errors)
+
+
 def test_replicates_do_not_depend_on_the_number_of_processes() -> None:
     one, two = (et.bootstrap(fitted(), ROWS, n_replicates=6, random_state=0, n_jobs=n) for n in (1, 2))
     assert_array_equal(one.replicates, two.replicates)

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import norm
 
 import eigentree as et
 from benchmarks import three_step
@@ -258,6 +259,19 @@ def test_a_covariate_that_depends_on_another_has_no_coefficient() -> None:
     assert found.tests["twice"].df == 0
     other = found.relative_to(1).coefficients
     assert np.isnan(other.standard_errors[[2, 5]]).all()
+
+
+def test_results_are_frames_of_the_numbers_that_they_print() -> None:
+    X, model = certain()
+    found = et.class_regression(model, X, ["age"])
+    frame = found.to_frame()
+    assert frame[["class", "term"]].to_numpy().tolist() == [list(label) for label in found.coefficients.labels]
+    np.testing.assert_allclose(frame.p_value, 2 * norm.sf(abs(frame.coefficient / frame.std_error)))
+    np.testing.assert_allclose(np.log(frame.lower), frame.coefficient - norm.ppf(0.975) * frame.std_error)
+    outcome = et.distal_outcomes(model, X, ["income", "region"])
+    assert outcome.to_frame().equals(outcome.estimates.to_frame())
+    tests = outcome.pairwise.to_frame().set_index(["outcome", "class", "other class"])
+    assert tuple(tests.loc[("income", 0, 2)]) == outcome.pairwise["income", 0, 2]
 
 
 def test_one_variable_is_a_column_or_its_cells() -> None:

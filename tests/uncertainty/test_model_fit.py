@@ -30,6 +30,8 @@ def test_goodness_of_fit_is_scipys_over_all_cells() -> None:
     assert (found.cells, found.parameters, found.df) == (12, 9, 2)
     known = et.goodness_of_fit(MODEL.network_, CELLS, COUNTS)
     assert (known.parameters, known.df, known.g2.value) == (0, 11, found.g2.value)
+    frame = found.to_frame().set_index("statistic")
+    assert tuple(frame.loc["X²"]) == (found.x2.value, 2, found.x2.p_value)
 
 
 def test_rows_with_missing_cells_are_left_out() -> None:
@@ -129,6 +131,9 @@ def test_classification_table_sums_posteriors() -> None:
     assert found.entropy_r2 == pytest.approx(MODEL.entropy(CELLS, COUNTS))
     odds = found.avepp / (1 - found.avepp)
     assert_allclose(found.occ, odds / (found.shares / (1 - found.shares)))
+    frame = found.to_frame()
+    assert_allclose(frame[["in 0", "in 1"]], found.counts)
+    assert_allclose(frame[["share", "assigned"]].T, [found.shares, found.assigned])
 
 
 def test_classification_table_of_one_class_and_of_a_class_without_rows() -> None:

@@ -16,7 +16,7 @@ from eigentree.uncertainty.estimates import Estimates
 from eigentree.uncertainty.information import group_numbers
 from eigentree.uncertainty.quantities import Quantities
 from eigentree.uncertainty.refits import MOST_REPLICATES, Failed, FittedModel, replicated
-from eigentree.uncertainty.result_tables import ResultTable
+from eigentree.uncertainty.result_tables import ResultTable, labelled_frame
 from eigentree.validation import MOST_THREADS, an_array, finite_number, flag, generator, one_of, whole_number
 
 if TYPE_CHECKING:
@@ -156,6 +156,12 @@ class Bootstrap(ResultTable):
         # The k-th of B replicates is the quantile k / (B + 1).
         ends = np.quantile(self.replicates, shares, axis=0, method="weibull")
         return np.asarray((ends if method == "percentile" else 2.0 * self.values - ends[::-1]).T)
+
+    def to_frame(self) -> Any:
+        """Return a pandas data frame: labels, estimate, standard error and the ends of the 95 % interval."""
+        low, high = self.confint().T
+        numbers = {"estimate": self.values, "std_error": self.standard_errors, "lower": low, "upper": high}
+        return labelled_frame(self.header, self.labels, numbers)
 
     @property
     def _words(self) -> int:

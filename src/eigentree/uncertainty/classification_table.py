@@ -12,7 +12,7 @@ from eigentree.data.tables.labeled_table import LabeledTable
 from eigentree.data.tables.weights import positive_weights
 from eigentree.errors import ParameterError, quoted
 from eigentree.inference.networks.hidden_variables import HiddenQueries
-from eigentree.uncertainty.result_tables import ResultTable
+from eigentree.uncertainty.result_tables import ResultTable, labelled_frame
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -76,6 +76,13 @@ class ClassificationTable(ResultTable):
     def notes(self) -> Sequence[str]:  # type: ignore[override]
         """The share that is expected to be misclassified, and the entropy R²."""
         return [f"misclassified: {self.misclassified:.4f}, entropy R²: {self.entropy_r2:.4f}"]
+
+    def to_frame(self) -> Any:
+        """Return a pandas data frame, a row for each class that rows are assigned to."""
+        classes = self.counts.states[1]
+        numbers = {"share": self.shares, "assigned": self.assigned, "avepp": self.avepp, "occ": self.occ}
+        numbers |= {f"in {label}": own for label, own in zip(classes, np.asarray(self.counts).T, strict=True)}
+        return labelled_frame(["assigned_to"], [(label,) for label in classes], numbers)
 
     @property
     def _words(self) -> int:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 import numpy as np
 
 from eigentree.errors import ParameterError, UnknownNameError, quoted, what_there_is
-from eigentree.uncertainty.result_tables import ResultTable
+from eigentree.uncertainty.result_tables import ResultTable, labelled_frame
 from eigentree.validation import finite_number
 
 if TYPE_CHECKING:
@@ -171,12 +171,9 @@ class Estimates(ResultTable):
 
     def to_frame(self) -> Any:
         """Return a pandas data frame: labels, estimate, standard error and the ends of the 95 % interval."""
-        import pandas as pd
-
         low, high = self.confint().T
-        labels = {name: [each[place] for each in self.labels] for place, name in enumerate(self.header)}
         numbers = {"estimate": self.values, "std_error": self.standard_errors, "lower": low, "upper": high}
-        return pd.DataFrame(labels | numbers)
+        return labelled_frame(self.header, self.labels, numbers)
 
     @property
     def _words(self) -> int:

@@ -17,7 +17,7 @@ from eigentree.em.estep.unique_rows import DistinctRows
 from eigentree.errors import DataError, ParameterError, UnknownNameError, quoted
 from eigentree.inference.networks.network import LatentNetwork
 from eigentree.inference.networks.pair_tables import PairTables
-from eigentree.uncertainty.result_tables import ResultTable
+from eigentree.uncertainty.result_tables import ResultTable, labelled_frame
 from eigentree.validation import our_arithmetic
 
 if TYPE_CHECKING:
@@ -97,6 +97,12 @@ class GoodnessOfFit(ResultTable):
                 f"less than {ENOUGH} rows per cell: p-values are unreliable; look at pairs (bivariate_residuals)"
             )
         return found
+
+    def to_frame(self) -> Any:
+        """Return a pandas data frame, a row for each statistic."""
+        own = (self.g2, self.x2, self.cressie_read)
+        numbers = {"value": [each.value for each in own], "df": self.df, "p_value": [each.p_value for each in own]}
+        return labelled_frame(["statistic"], [(name,) for name in POWERS], numbers)
 
     @property
     def _words(self) -> int:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import html
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-__all__ = ["ResultTable"]
+__all__ = ["ResultTable", "labelled_frame"]
 
 MOST_SHOWN = 40
 """Most lines that are printed; tables for papers have all."""
@@ -48,6 +48,10 @@ class ResultTable(ABC):
     def _words(self) -> int:
         """How many columns, the first ones, hold words."""
 
+    @abstractmethod
+    def to_frame(self) -> Any:
+        """Return a pandas data frame, all numbers as they are."""
+
     def to_markdown(self, digits: int = 3) -> str:
         """Return a table in Markdown, all numbers with so many digits after the point."""
         head, lines = self._cells(digits)
@@ -81,6 +85,14 @@ class ResultTable(ABC):
         top = "".join(f"<th>{html.escape(cell)}</th>" for cell in head)
         notes = "".join(f"<p>{html.escape(note)}</p>" for note in self.notes)
         return f"<table><tr>{top}</tr>{''.join(f'<tr>{row}</tr>' for row in rows)}</table>{notes}"
+
+
+def labelled_frame(header: Sequence[str], labels: Sequence[Sequence[Any]], numbers: Mapping[str, Any]) -> Any:
+    """Return a pandas data frame of labels, one for each entry of the header, and numbers beside them."""
+    import pandas as pd
+
+    named = {name: [each[place] for each in labels] for place, name in enumerate(header)}
+    return pd.DataFrame({**named, **numbers})
 
 
 def _latex(text: str) -> str:

@@ -240,7 +240,10 @@ def intervals(
     elif isinstance(found, IterativeMixin):
         found = found.estimates()
     if not isinstance(found, Estimates):
-        raise ParameterError(f"estimates are drawn, as those of model.estimates(), not {quoted(found)}")
+        raise ParameterError(
+            f"estimates are drawn, such as model.estimates(), or the coefficients of a regression, not "
+            f"{type(found).__name__}"
+        )
     return draw_chart(interval_chart(found, whole_number("most", most), level), ax)
 
 

@@ -18,7 +18,7 @@ from eigentree.uncertainty.external.wald_tests import WaldTests, combined
 from eigentree.uncertainty.free_models import free_model
 from eigentree.uncertainty.information import Information
 from eigentree.uncertainty.refits import FittedModel
-from eigentree.uncertainty.result_tables import ResultTable
+from eigentree.uncertainty.result_tables import ResultTable, labelled_frame
 from eigentree.validation import our_arithmetic, whole_number
 
 if TYPE_CHECKING:
@@ -103,23 +103,30 @@ class ClassRegression(ResultTable):
         ]
         return [f"reference class {self.reference}; {self.method}", f"Wald tests: {', '.join(tests)}"]
 
+    def _numbers(self) -> dict[str, Floats]:
+        from scipy.stats import norm
+
+        own, ratios = self.coefficients, self.odds_ratios
+        errors, (low, high) = own.standard_errors, ratios.confint().T
+        apart = np.divide(np.abs(own.values), errors, out=np.full_like(errors, np.nan), where=errors > 0)
+        numbers = {"coefficient": own.values, "std_error": errors, "p_value": 2.0 * norm.sf(apart)}
+        return numbers | {"odds_ratio": ratios.values, "lower": low, "upper": high}
+
+    def to_frame(self) -> Any:
+        """Return a pandas data frame: coefficient, standard error, p-value, odds ratio and its 95 % interval."""
+        return labelled_frame(self.coefficients.header, self.coefficients.labels, self._numbers())
+
     @property
     def _words(self) -> int:
         return 2
 
     def _cells(self, digits: int) -> tuple[list[str], list[list[str]]]:
-        from scipy.stats import norm
-
-        own, ratios = self.coefficients, self.odds_ratios
-        intervals = ratios.confint()
+        own = self.coefficients
         head = [*own.header, "coefficient", "std. error", "p", "odds ratio", "95 % interval"]
         lines = []
-        for place, labels in enumerate(own.labels):
-            value, error, (low, high) = own.values[place], own.standard_errors[place], intervals[place]
-            p = 2.0 * float(norm.sf(abs(value) / error)) if error > 0 else float("nan")
-            numbers = (value, error, p, ratios.values[place])
-            interval = f"[{low:.{digits}f}, {high:.{digits}f}]"
-            lines.append([*map(str, labels), *(f"{number:.{digits}f}" for number in numbers), interval])
+        for labels, numbers in zip(own.labels, zip(*self._numbers().values(), strict=True), strict=True):
+            *shown, low, high = (f"{number:.{digits}f}" for number in numbers)
+            lines.append([*map(str, labels), *shown, f"[{low}, {high}]"])
         return head, lines
 
 

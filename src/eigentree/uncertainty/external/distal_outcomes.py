@@ -60,6 +60,10 @@ class DistalOutcomes(ResultTable):
     errors: LabeledTable | None
     notes: Sequence[str] = ()
 
+    def to_frame(self) -> Any:
+        """Return the data frame of the estimates."""
+        return self.estimates.to_frame()
+
     @property
     def _words(self) -> int:
         return 2
@@ -235,7 +239,9 @@ def distal_outcomes(
     return DistalOutcomes(
         Estimates(labels, values, _blocks([own.covariance for own in parts]), parts[0].header, scales),
         WaldTests(["outcome"], [(name,) for name in names], tests),
-        WaldTests(["outcome", "class", "class"], [pair for pair, _ in pairwise], [test for _, test in pairwise]),
+        WaldTests(
+            ["outcome", "class", "other class"], [pair for pair, _ in pairwise], [test for _, test in pairwise]
+        ),
         rows.error_table if n_steps == 3 else None,
         notes,
     )

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from eigentree.uncertainty.estimates import Estimates
-from eigentree.uncertainty.result_tables import ResultTable
+from eigentree.uncertainty.result_tables import ResultTable, labelled_frame
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
@@ -38,6 +38,12 @@ class WaldTests(ResultTable):
     def __getitem__(self, label: Hashable) -> WaldTest:
         """Return the test of one label, or of several as a tuple."""
         return self.tests[list(self.labels).index(label if isinstance(label, tuple) else (label,))]
+
+    def to_frame(self) -> Any:
+        """Return a pandas data frame: labels, statistic, degrees of freedom and p-value."""
+        names = ("statistic", "df", "p_value")
+        numbers = {name: [getattr(test, name) for test in self.tests] for name in names}
+        return labelled_frame(self.header, self.labels, numbers)
 
     @property
     def _words(self) -> int:
