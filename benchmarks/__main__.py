@@ -31,7 +31,9 @@ TOPICS = (
     "consistency",
     "real",
     "classes",
+    "blrt",
     "imputing",
+    "multiple_imputation",
     "mixed_tables",
     "structures",
     "density",
@@ -40,8 +42,10 @@ TOPICS = (
     "frames",
     "sequences",
     "gaussian_hmm",
+    "durations",
     "continuous_sequences",
     "automata",
+    "coverage",
 )
 DRAWING = ("accuracy", "consistency")
 """The topics whose models are sampled with a concentration that one can choose."""

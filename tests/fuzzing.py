@@ -73,9 +73,16 @@ BETWEEN_ROOMS = {
 """Methods that take what only the package itself makes."""
 
 FUNCTIONS = (
+    "bivariate_residuals()",
+    "bootstrap()",
+    "bootstrap_likelihood_ratio_test()",
+    "classification_table()",
     "dependencies()",
     "expected_counts()",
+    "goodness_of_fit()",
     "learn_structure()",
+    "likelihood_ratio_test()",
+    "multiple_imputation()",
     "plot.decoded()",
     "plot.graph()",
     "plot.learning_curve()",
@@ -84,7 +91,9 @@ FUNCTIONS = (
     "plot.spectra()",
     "plot.transitions()",
     "plot.tree()",
+    "pool()",
     "profiles()",
+    "replicate_variance()",
     "report()",
     "select()",
 )

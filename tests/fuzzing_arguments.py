@@ -88,11 +88,13 @@ class Pool:
                 max_iter=3,
                 random_state=0,
             ).fit(words, inputs=pandas.DataFrame({"dose": np.arange(10) / 5.0, "group": ["u", "v"] * 5})),
+            et.EMHMM(2, durations="explicit", init="random", n_init=1, max_iter=3, random_state=0).fit(words),
             et.EMHMM(2),
         ]
         made["SpectralHMM"] = [
             et.SpectralHMM(2).fit(words * 3),
             et.SpectralHMM(2, shrinkage=0.4).fit([[[0, 1], [1, 2], [0, 0], [1, 1]], [[1, 0], [0, 2]]] * 4),
+            et.SpectralHMM(2).fit(words * 3, inputs=["u", "v", "u", "v"] * 3),
             et.SpectralHMM(2),
         ]
         made["JunctionTreeImputer"] = [et.JunctionTreeImputer(made[name][0]).fit(rows) for name in ESTIMATORS]
@@ -328,6 +330,22 @@ def array(draw: Draw) -> Any:
     return draw.random.random(shape) * scale
 
 
+def _fitted_here(draw: Draw) -> Any:
+    """A model of the columns of the call, or any other."""
+    place = POOL.graphs.index(draw.graph)
+    own = [*(POOL.fitted[name][place] for name in ESTIMATORS), POOL.networks[place]]
+    return draw.choice(*own) if draw.random.random() < 0.8 else draw.choice(*_all_fitted())
+
+
+_TWO: dict[str, Kind] = {
+    "small": _fitted_here,
+    "large": _fitted_here,
+    "X": data,
+    "sample_weight": weights,
+    "lengths": of(None),
+}
+"""Two models of the same rows."""
+
 LABELS: dict[str, Kind] = {
     "categories": of(None, None, None, {"x0": [0, 1, 2]}, {"x0": ["a", "b"]}),
     "handle_unknown": of("error", "missing"),
@@ -536,14 +554,15 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
         }.items()
     },
     "EMHMM.sample": {"n": of(0, 1, 5, 10**12), "length": of(1, 4, 10**12), "random_state": seed, "inputs": inputs},
+    "EMHMM.odds_ratios": {"X": sequences},
     "EMHMM.at_inputs": {"inputs": of("u", "v", {"dose": 0.5, "group": "u"}, [0.5, "u"], {"dose": 1.0}, 3, [])},
     "EMHMM.to_network": {"length": of(1, 3)},
     "SpectralHMM": PARAMETERS["SpectralHMM"],
     **{
         f"SpectralHMM.{name}": {"X": sequences, "lengths": of(None, None, [1, 2]), **more}
         for name, more in {
-            "fit": {"y": of(None), "sample_weight": weights},
-            "partial_fit": {"y": of(None), "sample_weight": weights},
+            "fit": {"y": of(None), "sample_weight": weights, "inputs": inputs},
+            "partial_fit": {"y": of(None), "sample_weight": weights, "inputs": inputs},
             "score_samples": {"per_symbol": of(True, False), "inputs": inputs},
             "score": {"y": of(None), "inputs": inputs},
             "predict_next_proba": {"target": of(None, "x0", "x9"), "steps": of(1, 3, 0), "inputs": inputs},
@@ -552,9 +571,13 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
                 "quantiles": of(None, [0.1, 0.9], [0, 2], "0.5"),
                 "inputs": inputs,
             },
-            "filter": {"target": of(None, "x0", "x9", "state"), "quantiles": of(None, None, [0.5], [])},
-            "predict_proba": {"target": of("state", "x0")},
-            "decode": {},
+            "filter": {
+                "target": of(None, "x0", "x9", "state"),
+                "quantiles": of(None, None, [0.5], []),
+                "inputs": inputs,
+            },
+            "predict_proba": {"target": of("state", "x0"), "inputs": inputs},
+            "decode": {"inputs": inputs},
             "impute": {"method": of("mode", "median", "sample"), "random_state": seed, "inputs": inputs},
         }.items()
     },
@@ -578,9 +601,49 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
         ),
         "by": of("bic", "aic", "icl", "held_out"),
         "held_out": of(None, 0, 2, 0.3),
+        "blrt": of(False),
         "lengths": of(None),
         "sample_weight": weights,
+        "n_jobs": of(1),
+        "verbose": of(0),
     },
+    "bootstrap()": {"model": _fitted_here, "X": data, "sample_weight": weights, "lengths": of(None)}
+    | {
+        "statistic": of(None, lambda fit: fit.n_iter_, "mean"),
+        "n_replicates": of(2, 3, 0),
+        "parametric": of(False, True),
+        "clusters": lambda draw: labels(draw) if draw.random.random() < 0.3 else None,
+        "strata": lambda draw: labels(draw) if draw.random.random() < 0.3 else None,
+        "random_state": seed,
+        "n_jobs": of(1),
+        "verbose": of(0),
+    },
+    "replicate_variance()": {"model": _fitted_here, "X": data, "statistic": of(None), "lengths": of(None)}
+    | {
+        "replicate_weights": lambda draw: (
+            draw.random.random((draw.rows, draw.choice(1, 3))) * draw.choice(1.0, 0.0, -1.0)
+        ),
+        "kind": of("jackknife", "brr", "bootstrap"),
+        "scale": of(None, 0.5, [1.0, 2.0, 3.0], -1.0),
+        "rho": of(0.0, 0.5, 1.0),
+        "n_jobs": of(1),
+        "verbose": of(0),
+    },
+    "likelihood_ratio_test()": _TWO,
+    "bootstrap_likelihood_ratio_test()": _TWO
+    | {
+        "n_replicates": of(1, 2, 0),
+        "max_exceedances": of(None, 1, 0),
+        "random_state": seed,
+        "n_jobs": of(1),
+        "verbose": of(0),
+    },
+    **{
+        f"{name}()": {"model": _fitted_here, "X": data, "sample_weight": weights}
+        for name in ("goodness_of_fit", "bivariate_residuals")
+    },
+    "classification_table()": {"model": _fitted_here, "X": data, "sample_weight": weights}
+    | {"target": of(None, None, "h0", "h", "x0")},
     "fit_statistics": {"statistics": pooled(lambda: POOL.statistics)},
     "fit_moments": {"source": pooled(lambda: [*POOL.networks, *POOL.counts, _Moments()])},
     "plan": {
@@ -756,6 +819,23 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
         "X": of(None, None, None, ["abab", "b"], [["a"], ["b", "a"]], []),
         "lengths": of(None, None, None, [1, 2]),
     },
+    "multiple_imputation()": {
+        "model": pooled(lambda: [*POOL.fitted["LatentClassModel"], *POOL.fitted["EMJunctionTree"]]),
+        "X": data,
+        "m": of(2, 2, 1, 2.0),
+        "sample_weight": weights,
+        "lengths": of(None),
+        "clusters": of(None, None, [0, 0, 1, 1]),
+        "strata": of(None),
+        "random_state": seed,
+        "n_jobs": of(1),
+        "verbose": of(0),
+    },
+    "pool()": {
+        "estimates": of([1.0, 2.0], [[1.0, 2.0], [3.0, 4.0]], np.ones((3, 2)), [], ["a"]),
+        "standard_errors": of([0.1, 0.2], [[0.1, 0.2], [0.1, 0.2]], np.ones((3, 2)), None),
+        "df": of(None, 10, [3, 4], 0),
+    },
     "expected_counts()": {
         "network": pooled(lambda: POOL.networks),
         "X": data,
@@ -795,6 +875,11 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
     "HMM": {"order": of(1, 10**12), "hidden_states": of(2)},
     "FactorialHMM": {"levels": of(1, 2, 10**12), "hidden_states": of(2, [2, 3])},
     "Mixture": {"hidden_states": of(2)},
+    "MultiGroupMixture": {
+        "hidden_states": of(2),
+        "group": of("x0", "group"),
+        "invariant": of(True, False, ["x1"], ["x9"], "x1"),
+    },
     "SemiHiddenMarkov": {"hidden_states": of(2), "max_duration": of(3)},
     "LatentTree": {"hidden_states": of(2), "branching": of(2, 10**12)},
     "HiddenChowLiu": {

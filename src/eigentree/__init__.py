@@ -57,6 +57,8 @@ if TYPE_CHECKING:
     from eigentree.uncertainty.likelihood_ratio import likelihood_ratio_test as likelihood_ratio_test
     from eigentree.uncertainty.model_fit import bivariate_residuals as bivariate_residuals
     from eigentree.uncertainty.model_fit import goodness_of_fit as goodness_of_fit
+    from eigentree.uncertainty.multiple_imputation import multiple_imputation as multiple_imputation
+    from eigentree.uncertainty.multiple_imputation import pool as pool
     from eigentree.viz import plot as plot
     from eigentree.viz.reports.report import report as report
 
@@ -95,6 +97,7 @@ _NAMES = {
     "uncertainty.classification_table": "classification_table",
     "uncertainty.likelihood_ratio": "bootstrap_likelihood_ratio_test likelihood_ratio_test",
     "uncertainty.model_fit": "bivariate_residuals goodness_of_fit",
+    "uncertainty.multiple_imputation": "multiple_imputation pool",
     "viz.reports.report": "report",
 }
 _HOME = {name: module for module, names in _NAMES.items() for name in names.split()}

@@ -157,6 +157,21 @@ def test_impute_fills_what_is_missing_and_leaves_the_rest(here: Path) -> None:
     assert drawn[0] == drawn[1] != drawn[2]
 
 
+def test_imputations_are_one_below_the_other(here: Path) -> None:
+    rows = frame()
+    rows.insert(0, "id", [f"{row:04d}" for row in range(ROWS)])
+    rows.to_csv("with_id.csv", index=False, na_rep="?")
+    call = "eigentree impute model.eigentree with_id.csv --missing ? --multiple 2 --seed 3"
+    found = frame(io.StringIO(answer(call)))
+    expected = et.multiple_imputation(et.load("model.eigentree"), frame(), 2, random_state=3)
+    assert found["imputation"].tolist() == np.repeat(["1", "2"], ROWS).tolist()
+    assert found["id"].tolist() == 2 * rows["id"].tolist()
+    for number, table in enumerate(expected, 1):
+        own = found[found["imputation"] == str(number)].drop(columns=["imputation", "id"])
+        assert (own.to_numpy() == table.to_numpy()).all()
+    assert answer(call) == answer(call + " --by mode")
+
+
 def test_filled_cells_are_written_as_the_others_are(here: Path) -> None:
     Path("numbers.csv").write_text("a,b\n0,1\n1,0\n0,\n1,1\n1,0\n,1\n")
     answer("eigentree fit numbers.csv --structure mixture --hidden 2 -o numbers.eigentree")
@@ -260,6 +275,32 @@ def test_select_is_the_function_of_the_library(here: Path) -> None:
     held_out = answer("eigentree select mushrooms.csv --missing ? --structure mixture --hidden 1")
     heads = "model  log-likelihood  parameters  smallest class  held out"
     assert held_out.splitlines()[0].split() == heads.split()
+
+
+def test_select_tests_each_size_against_the_smaller_one(here: Path) -> None:
+    frame()[COLUMNS[:2]].iloc[:60].to_csv("few.csv", index=False)
+    line = "eigentree select few.csv --structure mixture --hidden 1 2 --by bic --blrt --json"
+    one, two = json.loads(answer(line))["tried"]
+    assert one["p_value"] is None
+    assert 0 < two["p_value"] <= 1
+
+
+def test_goodness_is_that_of_the_library(here: Path) -> None:
+    line = "eigentree goodness model.eigentree mushrooms.csv --missing ? --pairs 2"
+    model = et.load("model.eigentree")
+    whole, residuals = et.goodness_of_fit(model, frame()), et.bivariate_residuals(model, frame())
+    classes = et.classification_table(model, frame())
+    text = answer(line)
+    assert str(whole) in text
+    assert str(classes) in text
+    assert len(text.splitlines()) == len(
+        f"{whole}\n\nhead\none\ntwo\n{residuals.notes[0]}\n\nh\n{classes}".splitlines()
+    )
+    facts = json.loads(answer(f"{line} --json"))
+    assert facts["g2"]["value"] == pytest.approx(whole.g2.value)
+    assert [pair["x2"] for pair in facts["pairs"]] == pytest.approx([each.x2 for each in residuals.pairs[:2]])
+    np.testing.assert_allclose(facts["classes"]["h"]["counts"], classes.counts)
+    assert "fit with --method em" in call("eigentree goodness spectral.eigentree mushrooms.csv")[2]
 
 
 def test_inspect_shows_what_a_file_holds(here: Path) -> None:
@@ -390,6 +431,19 @@ def test_sequences_are_those_of_the_library(here: Path, steps: pd.DataFrame) -> 
     assert drawn["id"].tolist() == [row // 4 for row in range(12)]
     assert set(drawn["job"]) <= {"a", "b", "c"}
     assert set(drawn["kids"]) <= {5, 6}
+
+
+def test_durations_are_those_of_the_library(here: Path, steps: pd.DataFrame) -> None:
+    line = "eigentree fit steps.csv --missing ? --drop kind --sequence id --hidden 2 --durations explicit"
+    answer(f"{line} --max-duration 6 -o durations.eigentree")
+    found = et.load("durations.eigentree")
+    rows = steps.drop(columns="kind")
+    model = et.EMHMM(2, durations="explicit", max_duration=6, random_state=0, sequence="id").fit(rows)
+    np.testing.assert_array_equal(found.tables_["durations"], model.tables_["durations"])
+    answer("eigentree report durations.eigentree -o durations.html")
+    page = Path("durations.html").read_text()
+    assert "How many steps each state lasts." in page
+    assert f"state 1: {model.durations_[1]:.1f} steps on average" in page
 
 
 def test_sequences_are_reported_by_their_names(here: Path, steps: pd.DataFrame) -> None:
@@ -566,7 +620,19 @@ def test_every_help_text_fits_a_terminal(command: list[str]) -> None:
         assert examples(text)
 
 
-ORDER = ["dataset", "fit", "select", "classify", "inspect", "score", "predict", "impute", "decode", "sample"]
+ORDER = [
+    "dataset",
+    "fit",
+    "select",
+    "classify",
+    "inspect",
+    "goodness",
+    "score",
+    "predict",
+    "impute",
+    "decode",
+    "sample",
+]
 ORDER += ["report", "compare", "count", "merge", "completion"]
 
 
@@ -697,6 +763,8 @@ USAGE = [
     ("eigentree score model.eigentree mushrooms.csv -o scores", "does not show a format"),
     ("eigentree predict model.eigentree mushrooms.csv", "--target is missing"),
     ("eigentree impute model.eigentree mushrooms.csv --by mod", "mode"),
+    ("eigentree impute model.eigentree mushrooms.csv --multiple 2 --by sample", "--by sample has no effect"),
+    ("eigentree impute model.eigentree mushrooms.csv --multiple 1", "--multiple is a whole number of at least 2"),
     ("eigentree sample model.eigentree -n none", "'none' is not a whole number"),
     ("eigentree sample model.eigentree --given class", "'class' is not a column and its label"),
     ("eigentree classify", "train or apply"),
@@ -717,6 +785,8 @@ USAGE = [
     ),
     ("eigentree completion tcsh", "bash"),
     ("eigentree fit steps.csv --sequence id --structure mixture -o m", "sequences are learned by hmm"),
+    ("eigentree fit steps.csv --durations explicit -o m", "--durations are of sequences"),
+    ("eigentree fit steps.csv --sequence id --max-duration 3 -o m", "--max-duration is of --durations"),
     ("eigentree score model.eigentree mushrooms.csv --sequence id", "fit with --sequence too"),
     ("eigentree count mushrooms.csv --sequence id --structure hmm -o c", "not for sequences"),
     ("eigentree score hmm.eigentree steps.csv --id job", "identified by their column 'id'; leave --id out"),

@@ -7,6 +7,7 @@ the grade point average (Dayton 1998; poLCA's example), as counts.
 
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,30 @@ import pytest
 import eigentree as et
 
 HERE = Path(__file__).parent
+CARCINOMA = {
+    "0000000": 34,
+    "0000100": 2,
+    "0100000": 6,
+    "0100001": 1,
+    "0100100": 4,
+    "0100101": 5,
+    "1000000": 2,
+    "1010101": 1,
+    "1100000": 2,
+    "1100001": 1,
+    "1100100": 2,
+    "1100101": 7,
+    "1100111": 1,
+    "1101001": 1,
+    "1101101": 2,
+    "1101111": 3,
+    "1110101": 13,
+    "1110111": 5,
+    "1111101": 10,
+    "1111111": 16,
+}
+"""Slides by what seven pathologists saw in them, 1 for carcinoma."""
+
 MAXIMUM_LIKELIHOOD = {"family": "gaussian", "prior_rows": 0}
 
 
@@ -53,6 +78,29 @@ def test_polca_cheating_without_covariates() -> None:
     model = et.LatentClassModel(2, random_state=0).fit(items, sample_weight=counts)
     assert model.n_parameters_ == 9
     assert counts @ model.score_samples(items) == pytest.approx(-440.0271, abs=2e-3)
+    criteria, fit = model.criteria(items, sample_weight=counts), et.goodness_of_fit(model, items, counts)
+    assert [criteria.aic, criteria.bic] == pytest.approx([898.0542, 931.9409], abs=1e-3)
+    assert [fit.g2.value, fit.x2.value, fit.df] == pytest.approx([7.764242, 8.323458, 6], abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("classes", "printed"),
+    [
+        (2, (-317.2568, 664.5137, 706.0739, 62.36543, 92.64814)),
+        (3, (-293.705, 633.41, 697.1357, 15.26171, 20.50335)),
+        (4, (-289.2858, 640.5717, 726.4629, 6.423, 10.086)),
+    ],
+)
+def test_polca_carcinoma(classes: int, printed: tuple[float, ...]) -> None:
+    """Log-likelihood, AIC, BIC, G² and X² that poLCA prints for seven pathologists (Agresti 2002, table 13.1)."""
+    rows = np.array([[int(cell) for cell in pattern] for pattern in CARCINOMA])
+    counts = np.array(list(CARCINOMA.values()))
+    model = et.LatentClassModel(classes, n_init=10, random_state=0).fit(rows, sample_weight=counts)
+    criteria, fit = model.criteria(rows, sample_weight=counts), et.goodness_of_fit(model, rows, counts)
+    found = [criteria.log_likelihood, criteria.aic, criteria.bic, fit.g2.value, fit.x2.value]
+    assert found == pytest.approx(printed, abs=2e-3)
+    # poLCA's degrees of freedom are those of 118 rows, fewer than cells.
+    assert fit.df == 127 - model.n_parameters_
 
 
 def test_polca_cheating_with_a_covariate() -> None:
@@ -63,3 +111,19 @@ def test_polca_cheating_with_a_covariate() -> None:
     model = et.LatentClassModel(2, covariates=["GPA"], random_state=0).fit(rows, sample_weight=counts)
     assert model.n_parameters_ == 10
     assert counts @ model.score_samples(rows) == pytest.approx(-429.6384, abs=2e-4)
+
+
+def test_stata_standard_errors_of_latent_classes() -> None:
+    """Stata's manual (SEM, example 50g) on role conflicts (Stouffer and Toby 1951): 216 students, 4 items."""
+    counts = [42, 23, 6, 25, 6, 24, 7, 38, 1, 4, 1, 6, 2, 9, 2, 20]
+    rows = np.array(list(product([0, 1], repeat=4)))
+    model = et.LatentClassModel(2, tol=1e-13, pseudo_counts=0, random_state=0).fit(rows, sample_weight=counts)
+    assert counts @ model.score_samples(rows) == pytest.approx(-504.46767, abs=1e-5)
+    found = model.estimates()
+    sizes = np.column_stack([found.values, found.standard_errors, found.confint()])[:3]
+    expected = [
+        [0.7207539, 0.0580926, 0.5944743, 0.8196407],
+        [0.2792461, 0.0580926, 0.1803593, 0.4055257],
+        [0.7135879, 0.0403588, 0.6285126, 0.7858194],
+    ]
+    np.testing.assert_allclose(sizes, expected, atol=2e-7)

@@ -255,6 +255,20 @@ def test_transitions_are_arrows_by_their_width() -> None:
         et.plot.transitions(et.EMHMM(13, init="random", n_init=1, max_iter=1, random_state=0).fit(WORDS))
 
 
+def test_durations_are_a_line_for_each_state() -> None:
+    model = et.EMHMM(2, durations="explicit", init="random", n_init=1, max_iter=3, random_state=0).fit(WORDS)
+    ax = et.plot.durations(model)
+    for state, line in enumerate(ax.lines):
+        steps, shares = line.get_data()
+        np.testing.assert_array_equal(steps, np.arange(1, max(map(len, WORDS)) + 1))
+        np.testing.assert_allclose(shares, model.tables_["durations"][state])
+    assert len(ax.lines) == 2
+    assert ax.get_legend_handles_labels()[1] == ["state 0", "state 1"]
+    rendered(ax)
+    with pytest.raises(et.ParameterError, match="fitted without durations"):
+        et.plot.durations(HMM)
+
+
 def test_decoded_states_are_drawn_line_by_line() -> None:
     states = HMM.decode(WORDS).states
     longest = max(map(len, states))
@@ -335,6 +349,7 @@ def test_what_cannot_be_drawn_is_said(name: str) -> None:
         "tree": et.SpectralJunctionTree(MIXTURE.graph),
         "decoded": et.EMHMM(),
         "transitions": et.EMHMM(),
+        "durations": et.EMHMM(),
     }
     with pytest.raises(NotFittedError):
         getattr(et.plot, name)(unfitted.get(name, et.EMJunctionTree(MIXTURE.graph)), *more)

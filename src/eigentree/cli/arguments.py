@@ -204,8 +204,8 @@ HeldOut: TypeAlias = Annotated[float, option(fraction, "SHARE", "The share of th
 Numeric: TypeAlias = Annotated[
     Literal["emissions", "quantiles", "error"] | None,
     Parameter(
-        help="A column of numbers has a density in each hidden state (emissions, of --method em), is cut into bins "
-        "at its quantiles, or is an error (emissions where a method has them, else error)."
+        help="A column of numbers has a density in each hidden state (emissions, the usual), is cut into bins at "
+        "its quantiles, or is an error."
     ),
 ]
 Emissions: TypeAlias = Annotated[
@@ -351,3 +351,10 @@ class Shape(Densities):
         Literal["em", "spectral"],
         Parameter(help="em gives tables and hidden states; spectral takes one pass without random starts."),
     ] = "em"
+    durations: Annotated[
+        Literal["explicit", "negative_binomial", "geometric"] | None,
+        Parameter(help="Of sequences: how many steps hidden states last (as in a Markov chain)."),
+    ] = None
+    max_duration: Annotated[
+        int | None, option(count, "NUMBER", "Of --durations, the longest (the length of the longest sequence).")
+    ] = None

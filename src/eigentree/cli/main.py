@@ -41,6 +41,7 @@ COMMANDS = (
     Command("compare", "Fit", "EM, spectral and simpler models on held-out rows", "compare:compare"),
     Command("classify", "Fit", "train a classifier, and apply it", "classify:app", ("train", "apply")),
     Command("inspect", "Use", "the contents of a file of eigentree", "inspect:inspect"),
+    Command("goodness", "Use", "how well a model fits, and how certain classes are", "goodness:goodness"),
     Command("report", "Use", "an HTML page about a model, and about rows beside it", "report_page:report"),
     Command("score", "Use", "the log probability of each row", "score:score"),
     Command(

@@ -15,7 +15,15 @@ from eigentree.cli.output import number_of
 from eigentree.cli.rows_read import NamedSequences, open_rows, read_rows
 from eigentree.data.tables.state_rules import ReadOptions
 from eigentree.data.tables.text_cells import read_as, require_names
-from eigentree.errors import DataError, FileError, GraphError, did_you_mean, what_there_is, with_article
+from eigentree.errors import (
+    DataError,
+    FileError,
+    GraphError,
+    ParameterError,
+    did_you_mean,
+    what_there_is,
+    with_article,
+)
 from eigentree.io.byte_files import read_bytes, require_there
 
 if TYPE_CHECKING:
@@ -74,15 +82,22 @@ MOST_NAMED = 8
 def read_training(path: str, shape: Shape, reading: Reading, stream: bool = False) -> Any:
     """Return the rows that a model is fitted to, or the sequences that a column names; a large file as a stream."""
     # What is wrong with the shape is found first, since reading may take a while.
-    if shape.method == "spectral" and (shape.emissions or shape.kind):
-        raise UsageError("--emissions and --kind are of --method em; leave them out")
-    if shape.method == "spectral" and shape.numeric == "emissions" and reading.sequence is None:
-        raise UsageError("numbers have densities by --method em only; cut them into bins with --numeric quantiles")
+    if shape.method == "spectral":
+        from eigentree.estimators.hat_arguments import check_hat_families
+
+        try:
+            check_hat_families("--method spectral", emissions_of(shape), "--method em")
+        except ParameterError as error:
+            raise UsageError(str(error)) from None
     if (shape.emissions or shape.kind) and shape.numeric not in (None, "emissions"):
         raise UsageError(
             f"--emissions and --kind are of --numeric emissions, not of {shape.numeric}; leave one out"
         )
     emissions_of(shape)
+    if shape.durations and (reading.sequence is None or shape.method == "spectral"):
+        raise UsageError("--durations are of sequences (--sequence) by --method em; leave them out")
+    if shape.max_duration and not shape.durations:
+        raise UsageError("--max-duration is of --durations; give these too")
     if reading.sequence is not None and shape.structure not in (None, "hmm"):
         raise UsageError(f"sequences are learned by hmm, not by {shape.structure}; leave --structure out")
     if reading.sequence is None and not shape.is_file:
@@ -96,20 +111,22 @@ def estimator_of(shape: Shape, seed: int, rows: Any = None) -> Any:
     numeric: dict[str, Any] = {} if shape.numeric is None else {"numeric": shape.numeric}
     if isinstance(rows, NamedSequences):
         sizes = {"hidden_states": shape.hidden, "order": shape.order}
+        lasting: dict[str, Any] = {"durations": shape.durations, "max_duration": shape.max_duration}
         given: dict[str, Any] = {name: size for name, size in sizes.items() if size is not None}
         if shape.method == "spectral":
             from eigentree.estimators.spectral_hmm import SpectralHMM
 
-            return SpectralHMM(**given, **numeric)
+            return SpectralHMM(**given, **numeric, emissions=emissions_of(shape))
         from eigentree.estimators.em_hmm import EMHMM
 
-        return EMHMM(**given, random_state=seed, verbose=1, **numeric, emissions=emissions_of(shape))
+        usual: dict[str, Any] = {"random_state": seed, "verbose": 1, "emissions": emissions_of(shape)}
+        return EMHMM(**given, **lasting, **usual, **numeric)
     structure = structure_of(shape, rows)
     labels: dict[str, Any] = {**numeric, "categories": categories_of(structure, rows, shape)}
     if shape.method == "spectral":
         from eigentree.estimators.spectral_junction_tree import SpectralJunctionTree
 
-        return SpectralJunctionTree(structure, **labels)
+        return SpectralJunctionTree(structure, **labels, emissions=emissions_of(shape))
     from eigentree.estimators.em_junction_tree import EMJunctionTree
 
     return EMJunctionTree(structure, random_state=seed, verbose=1, **labels, emissions=emissions_of(shape))
@@ -135,8 +152,8 @@ def emissions_of(shape: Densities) -> Any:
 
 
 def numeric_of(shape: Structure) -> str:
-    """Return what a column of numbers is: as was said, or by the method."""
-    return shape.numeric or ("emissions" if getattr(shape, "method", "em") == "em" else "error")
+    """Return what a column of numbers is: as was said, or one with a density."""
+    return shape.numeric or "emissions"
 
 
 def categories_of(structure: Any, rows: Any, shape: Shape) -> dict[str, list[Any]] | None:

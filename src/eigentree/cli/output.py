@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -110,16 +110,13 @@ class RowSink:
 
     def write(self, *columns: Mapping[str, Any]) -> None:
         """Write columns of cells, such as those that identify rows and those that were computed."""
+        self.write_parts([columns])
+
+    def write_parts(self, parts: Iterable[Sequence[Mapping[str, Any]]]) -> None:
+        """Write one part of the rows after the other, each as columns of cells."""
         from eigentree.io.table_files import write_table
 
-        part: dict[str, Any] = {}
-        for name, cells in (item for each in columns for item in each.items()):
-            if name in part:
-                raise DataError(
-                    f"the column {name!r} would stand in the output twice; take another id, or rename it"
-                )
-            part[name] = cells
-        write_table(self.output, [part], self._form)
+        write_table(self.output, map(_joined, parts), self._form)
 
     def write_by(self, write: Callable[..., int], rows: Any, /, **options: Any) -> None:
         """Write what a method of an estimator whose name ends with ``_to`` computes for rows."""
@@ -137,3 +134,13 @@ class RowSink:
         from eigentree.cli.rows_read import format_of
 
         return "jsonl" if self.as_json and self.output == PIPE else format_of(self.output, self.format)
+
+
+def _joined(columns: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return all columns of cells, once no two have the same name."""
+    part: dict[str, Any] = {}
+    for name, cells in (item for each in columns for item in each.items()):
+        if name in part:
+            raise DataError(f"the column {name!r} would stand in the output twice; take another id, or rename it")
+        part[name] = cells
+    return part

@@ -221,7 +221,7 @@ class Statistics(StoredCounts):
     def _count(self, counts: Counts, chunks: Iterator[tuple[Codes, NDArray[Any] | None]]) -> Counts:
         if not any(self.scales):
             return counts.count(chunks)
-        return count_hats(counts, chunks, [scale is not None for scale in self.scales])
+        return count_hats(counts, chunks, self.scales)
 
     def _combined(self, other: Statistics, sign: int) -> Statistics:
         require_same_levels(self.scales, other.scales)

@@ -175,12 +175,17 @@ class SequenceStatistics(Additive):
     def count(self, pieces: SequencePieces, weights: NDArray[Any] | None) -> SequenceStatistics:
         """Return the statistics with the windows of pieces counted; the sample stays as it is."""
         plan, blocks = self.plan, self.plan.blocks
+        # A channel of numbers is a block of its own.
+        scales = [
+            self.scales[first] if hats else None
+            for hats, (first, *_) in zip(plan.hats, blocks.channels, strict=True)
+        ]
 
         def add(counts: Counts, cells: Sequence[Cell], reach: int, own: Integers | None = None) -> Counts:
             windows = pieces.windows(cells, blocks, reach, weights, own)
             if not any(plan.hats):
                 return counts.count(windows)
-            return count_hats(counts, windows, [plan.hats[cell.channel] > 0 for cell in cells])
+            return count_hats(counts, windows, [scales[cell.channel] for cell in cells])
 
         first = np.stack([np.zeros(len(pieces.begins), np.int64), pieces.begins.astype(np.int64)], axis=1)
         return replace(
@@ -223,7 +228,7 @@ def check_plan(statistics: SequenceStatistics, plan: WindowPlan, columns: Column
             f"and {columns}; give all labels as categories="
         )
     theirs = statistics.plan
-    if (theirs.blocks, theirs.bonds, theirs.hats) != (plan.blocks, plan.bonds, plan.hats):
+    if (theirs.blocks, theirs.bonds, theirs.hats, theirs.pairs) != (plan.blocks, plan.bonds, plan.hats, plan.pairs):
         raise DataError(
             "these statistics are of other windows; count for the same hidden_states, order, channels and max_rank"
         )

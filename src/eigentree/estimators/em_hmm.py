@@ -15,6 +15,12 @@ from eigentree.data.sequences.sequence_codes import Sequences
 from eigentree.data.tables.state_rules import ReadOptions
 from eigentree.data.tables.weights import positive_weights, warn_of_few
 from eigentree.em.chain_fit import ChainFit, ChainLayout, ChainObjective, SequenceObjective, fit_chain
+from eigentree.em.durations.duration_objective import (
+    DurationLayout,
+    DurationObjective,
+    fit_with_durations,
+    without_durations,
+)
 from eigentree.em.holdout import check_split, held_out
 from eigentree.em.init.chains import KINDS
 from eigentree.em.init.number_starts import NUMBER_KINDS
@@ -30,6 +36,7 @@ from eigentree.em.number_chains import (
 )
 from eigentree.em.optimize.stopping import SHARE_OF_ERROR, USUAL_TOLERANCES, Stopping
 from eigentree.errors import DataError, ParameterError, did_you_mean, quoted
+from eigentree.estimators.fits.chain_durations import chain_with_durations, check_durations
 from eigentree.estimators.fits.chain_inputs import affected_tables, chain_with_inputs
 from eigentree.estimators.fits.given_tables import (
     first_links,
@@ -55,6 +62,7 @@ if TYPE_CHECKING:
 
     from eigentree.arrays import Booleans, Floats
     from eigentree.data.tables.state_rules import Categories, NumericRule, UnknownRule
+    from eigentree.em.durations.duration_families import DurationName
     from eigentree.em.em_report import StartReport
     from eigentree.em.init.chains import ChainKind
     from eigentree.em.init.number_starts import NumberStart
@@ -127,6 +135,11 @@ class EMHMM(IterativeMixin, InputMixin):
         What continuous channels are: numbers with a density in each state, bins, or an error.
     inputs_affect : one or several of "start", "transitions", "emissions"
         What depends on the inputs that `fit` is given.
+    durations : {"explicit", "negative_binomial", "geometric"}, optional
+        The distribution of the number of steps that a state lasts, which makes this a hidden semi-Markov model: a
+        probability for each duration, or a family. By default durations are those of a Markov chain.
+    max_duration : int, optional
+        The longest duration that has a probability; by default the length of the longest sequence.
     n_jobs, verbose, categories, handle_unknown
         As those of `EMJunctionTree`, of sequences and channels in place of rows and columns.
     sequence, time : str, optional
@@ -200,6 +213,8 @@ class EMHMM(IterativeMixin, InputMixin):
     numeric: NumericRule = "emissions"
     emissions: str | Mapping[Any, Any] = "auto"
     inputs_affect: str | Sequence[str] = ("start", "transitions")
+    durations: DurationName | None = None
+    max_duration: int | None = None
 
     start_: StartReport = field(init=False)
     validation_history_: Floats = field(init=False)
@@ -259,16 +274,22 @@ class EMHMM(IterativeMixin, InputMixin):
         layout = self._layout(sequences, weights, random)
         if inputs is not None:
             sequences, about, layout = chain_with_inputs(layout, sequences, inputs, affected)
+        markov = layout
+        if self.durations is not None:
+            layout = chain_with_durations(layout, sequences, self.durations, self.max_duration)
         fit = self._chain_fit(sequences, weights, layout, random)
-        plain = without_inputs(fit)
-        init = self._initialiser(plain.whole) if isinstance(self.init, str) else self._given(plain.whole)
-        runs = (fit_chain if inputs is None else partial(fit_with_inputs, plain))(fit, init, self.n_init, random)
+        plain = without_durations(without_inputs(fit), markov, float(self.pseudo_counts))
+        init = self._initialiser(plain.whole) if isinstance(self.init, str) else self._given(plain.whole, fit.whole)
+        how = {InputLayout: partial(fit_with_inputs, plain), DurationLayout: partial(fit_with_durations, plain)}
+        runs = how.get(type(layout), fit_chain)(fit, init, self.n_init, random)
         states = ((fit, fit.whole, state) for state in runs)
         *_, state = self._followed(states, self.max_iter * self.n_init, self.max_iter)
         parameters = state.best[1].parameters
         chain: Chain | InputChain
         if isinstance(layout, InputLayout):
             chain = InputChain(sequences.columns, about, layout.tables_of(parameters))
+        elif isinstance(layout, DurationLayout):
+            chain = layout.chain_of(sequences.columns, parameters)
         else:
             numbers = layout.numbered(parameters) if isinstance(layout, NumberChainLayout) else None
             chain = Chain.of(sequences.columns, *layout.parts(parameters), numbers)
@@ -329,6 +350,8 @@ class EMHMM(IterativeMixin, InputMixin):
             return InputObjective(layout, given, prior)
         if isinstance(layout, NumberChainLayout):
             numbered = NumberPass.of_distinct(sequences, weights, layout.numbers, self.n_jobs)
+            if isinstance(layout, DurationLayout):
+                return DurationObjective(layout, numbered, prior)
             return NumberChainObjective(layout, numbered, prior)
         symbols = Symbols.of(sequences.codes, sequences.columns.states)
         walk = SequencePass.of_distinct(symbols, sequences.starts, weights, self.n_jobs)
@@ -381,11 +404,16 @@ class EMHMM(IterativeMixin, InputMixin):
         given = of_each_chain("transitions", self.transitions, len(sizes))
         return tuple(may_follow(own, size) for own, size in zip(given, sizes, strict=True))
 
-    def _given(self, problem: SequenceObjective) -> Floats:
-        """Return the parameters of tables that the user gave to start from."""
+    def _given(self, problem: SequenceObjective, whole: SequenceObjective) -> Floats:
+        """Return the parameters of tables that the user gave to start from.
+
+        They are those of a chain without inputs, or, given those of a chain without durations, of one with them.
+        """
         layout = problem.layout
         given = self.init
-        keys = ("start", "transitions", "emissions")
+        keys = ["start", "transitions", "emissions"]
+        if isinstance(whole.layout, DurationLayout) and isinstance(given, Mapping) and "durations" in given:
+            keys.append("durations")
         if not isinstance(given, Mapping) or set(given) != set(keys):
             other = next((key for key in given if key not in keys), None) if isinstance(given, Mapping) else None
             hint = did_you_mean(other, keys) if other is not None else ""
@@ -404,6 +432,12 @@ class EMHMM(IterativeMixin, InputMixin):
         vector = layout.settled(np.concatenate([table.ravel() for table in (*links, *tables)]))
         if isinstance(layout, NumberChainLayout):
             vector = layout.whole(vector, emissions)
+        if isinstance(whole.layout, DurationLayout):
+            problem, segments = whole, whole.layout
+            shape = (segments.states, segments.longest)
+            own = given.get("durations")
+            table = None if own is None else given_distributions("init['durations']", own, shape)
+            vector = segments.lifted(layout, vector, table)
         if (number := problem.evaluated(vector).impossible) >= 0:
             raise DataError(
                 f"sequence {number} has probability zero at the start, so EM cannot explain it; give an init whose "
@@ -431,6 +465,7 @@ class EMHMM(IterativeMixin, InputMixin):
         self._check_runs((*KINDS, *(kind for kind in NUMBER_KINDS if kind not in KINDS)), Mapping)
         checked_emissions(self.emissions)
         finite_number("sticky", self.sticky, 0.0)
+        check_durations(self)
         self._allowed()
 
 

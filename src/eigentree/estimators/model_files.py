@@ -52,6 +52,7 @@ from eigentree.spectral.learn.stored_fit import (
     sequence_model_content,
     sequence_statistics_content,
 )
+from eigentree.spectral.sequences.transducer import Transducer, output_columns
 from eigentree.spectral.sequences.window_report import SequenceReport
 
 if TYPE_CHECKING:
@@ -281,7 +282,7 @@ def _read_fitted(reader: Reader, kind: str, content: Any) -> dict[str, Any]:
         return {"estimator_": model}
     fitted = RECORDS[kind].read(reader, content)
     if kind == SpectralHMM.__name__:
-        return {"columns_": fitted["statistics_"].columns, **fitted}
+        return _spectral_chain(fitted)
     held: Any = fitted.pop("plan_", None) or fitted.get("network_")
     if held is not None and not fitted["columns_"].are_of(with_numbers(held.graph, fitted["columns_"].numbers)):
         raise FileError("the columns are not those of the graph")
@@ -290,6 +291,17 @@ def _read_fitted(reader: Reader, kind: str, content: Any) -> dict[str, Any]:
     if "learner_" in fitted and fitted["learner_"].graph != held.graph:
         raise FileError("what is learned from is of another graph than what was learned")
     return fitted
+
+
+def _spectral_chain(fitted: dict[str, Any]) -> dict[str, Any]:
+    """Return what was fitted of a spectral chain, with its columns."""
+    columns, model = fitted["statistics_"].columns, fitted["model_"]
+    if not isinstance(model, Transducer):
+        return {"columns_": columns, **fitted}
+    inputs = fitted.pop("_input_columns", None)
+    if inputs is None or inputs.states + output_columns(columns).states != columns.states:
+        raise FileError("the inputs of a transducer are not those of its pairs")
+    return {"columns_": output_columns(columns), **fitted, "model_": replace(model, input_columns=inputs)}
 
 
 def _classes_content(writer: Writer, classifier: JunctionTreeClassifier) -> dict[str, Any]:
@@ -485,7 +497,8 @@ RECORDS = {
             ),
             "tried": Field(lambda writer, name, report: VALUE.write(writer, name, dict(report.tried)), _tried),
         },
-        attributes={"tried": "report_"},
+        {"inputs": COLUMNS},
+        attributes={"tried": "report_", "inputs": "_input_columns"},
         suffix="_",
     ),
 }

@@ -22,8 +22,9 @@ from eigentree.estimators.mixins.constructor_parameters import Parameters, clone
 from eigentree.estimators.mixins.information_criteria import MAXIMUM_LIKELIHOOD, NEGLIGIBLE, Criteria
 from eigentree.estimators.mixins.sequence_mixin import SequenceMixin
 from eigentree.messages import kept_notices, renamed_arguments
+from eigentree.uncertainty.likelihood_ratio import bootstrap_likelihood_ratio_test
 from eigentree.uncertainty.result_tables import ResultTable
-from eigentree.validation import finite_number, generator, one_by_one, one_of, our_arithmetic, whole_number
+from eigentree.validation import finite_number, flag, generator, one_by_one, one_of, our_arithmetic, whole_number
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -66,6 +67,9 @@ MOST_SIZES = 1000
 SHARE = 0.2
 """What is held out unless the user says more: a fifth, once."""
 
+LEVEL = 0.05
+"""Of tests, as everywhere."""
+
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 """Of Okabe and Ito."""
 
@@ -87,7 +91,8 @@ class SelectionTrial(NamedTuple):
     held_out : float
         Mean log probability of a held-out row; NaN where none was held out.
     p_value : float
-        Of the bootstrap likelihood-ratio test against the next smaller size that was tried; NaN without a test.
+        Of the bootstrap likelihood-ratio test (BLRT) of the next smaller size that was tried against this one; a
+        small one means that this size is needed. NaN without a test.
     seconds : float
         Processor time of all of its fits.
     failure : str
@@ -159,6 +164,9 @@ class Selection(ResultTable):
             found.append(f"{best.size} is the largest size tried; try larger ones")
         elif len(sizes) > 1 and best.size == min(sizes) > 1:
             found.append(f"{best.size} is the smallest size tried; try smaller ones")
+        own = [trial for trial in self.trials if trial.family == best.family]
+        if needless := next((trial for trial in own if trial.p_value > LEVEL), None):
+            found.append(f"{needless.name} are no better than a size less (BLRT, p = {needless.p_value:.2f})")
         return [*found, *(f"{trial.name} failed: {trial.failure}" for trial in self.trials if trial.failure)]
 
     def to_frame(self) -> Any:
@@ -228,8 +236,11 @@ def select(
     *,
     by: By = "bic",
     held_out: float | None = None,
+    blrt: bool = False,
     lengths: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
+    n_jobs: int = 1,
+    verbose: int = 0,
 ) -> Selection:
     """Return models of several numbers of classes or hidden states, with criteria by which to choose one.
 
@@ -249,9 +260,17 @@ def select(
         A share of the rows, or of the sequences, that is held out (0.2), or how many parts of them are held out in
         turn (5), which is better where there are few; 0 for none. By default 0.2 where `by` is "held_out", else
         none. All models are judged by the same rows.
+    blrt : bool
+        Test each size against the next smaller one by `bootstrap_likelihood_ratio_test`, which fits both to up to
+        199 samples of the smaller model.
     lengths : array-like of int, shape (sequences,), optional
         As for the estimator, where it is one of sequences.
     sample_weight : array-like of shape (rows,) or (sequences,), optional
+        How often each row counts.
+    n_jobs : int
+        Processes that share the replicates of `blrt`.
+    verbose : int
+        Show the progress of `blrt` if positive, where stderr is a terminal.
 
     Examples
     --------
@@ -271,7 +290,7 @@ def select(
     if not families:
         raise ParameterError("estimator is an estimator or several by name, and there are none")
     for each in families.values():
-        _check_estimator(each, by)
+        _check_estimator(each, by, flag("blrt", blrt))
     parts = (SHARE if by == "held_out" else 0) if held_out is None else _parts(held_out)
     if by == "held_out" and not parts:
         raise ParameterError("by='held_out' needs rows that are held out; leave held_out=0 out, or give 5 or 0.2")
@@ -285,8 +304,22 @@ def select(
             model = cloned(one, **likelihood).set_params(**{size_of: size})
             name = f"{family}{', ' if family else ''}{size} {'class' if size_of == 'n_classes' else 'state'}"
             plural = "" if size == 1 else "es" if size_of == "n_classes" else "s"
-            tried = _tried(model, data, taken, sample_weight, splits)
-            trials.append(SelectionTrial(f"{name}{plural}", family, size, *tried))
+            trial = SelectionTrial(
+                f"{name}{plural}", family, size, *_tried(model, data, taken, sample_weight, splits)
+            )
+            smaller = trials[-1].model if trials and trials[-1].family == family else None
+            if blrt and smaller is not None and trial.model is not None:
+                test = bootstrap_likelihood_ratio_test(
+                    smaller,
+                    trial.model,
+                    data,
+                    sample_weight=sample_weight,
+                    random_state=0,
+                    n_jobs=n_jobs,
+                    verbose=verbose,
+                )
+                trial = trial._replace(p_value=test.p_value)
+            trials.append(trial)
     selection = Selection(tuple(trials), by)
     # Where none could be fitted, this says why.
     selection.best_trial()
@@ -364,17 +397,18 @@ def _read(
 
 def _splits(count: int, parts: float) -> list[tuple[Integers, Integers]]:
     """Return training rows and held-out rows, in their order: of each fold, or of one share."""
-    order = generator(0).permutation(count)
-    bounds = np.linspace(0, count, int(parts) + 1).astype(np.int64) if parts >= 1 else [0, round(parts * count)]
-    splits = [
-        (np.sort(np.delete(order, np.s_[start:stop])), np.sort(order[start:stop]))
-        for start, stop in pairwise(bounds)
-        if parts
-    ]
-    if any(not len(one) or not len(other) for one, other in splits):
+    if not parts:
+        return []
+    share = parts if parts < 1 else 1 / parts
+    if not 0 < round(share * count) < count or parts > count:
         what = f"{parts} parts" if parts >= 1 else f"a share of {parts:g}"
         raise DataError(f"there are {count} rows or sequences; {what} cannot be held out")
-    return splits
+    order = generator(0).permutation(count)
+    bounds = np.linspace(0, count, int(parts) + 1).astype(np.int64) if parts >= 1 else [0, round(parts * count)]
+    return [
+        (np.sort(np.delete(order, np.s_[start:stop])), np.sort(order[start:stop]))
+        for start, stop in pairwise(bounds)
+    ]
 
 
 def _parts(held_out: Any) -> float:
@@ -389,7 +423,7 @@ def _parts(held_out: Any) -> float:
     return int(number)
 
 
-def _check_estimator(estimator: Any, by: By) -> None:
+def _check_estimator(estimator: Any, by: By, blrt: bool) -> None:
     """Raise `ParameterError` unless an estimator has a size, and what it is chosen by."""
     if not isinstance(estimator, Parameters) or isinstance(estimator, type):
         raise ParameterError(
@@ -406,6 +440,8 @@ def _check_estimator(estimator: Any, by: By) -> None:
             f"by={by!r} needs the number of free parameters, which {type(estimator).__name__} does not have; "
             f"choose by='held_out'"
         )
+    if blrt and not (hasattr(estimator, "init") and hasattr(estimator, "emissions")):
+        raise ParameterError(f"blrt=True needs models fitted by EM, which {type(estimator).__name__} is not")
 
 
 def _of_maximum_likelihood(estimator: Any) -> dict[str, float]:

@@ -84,6 +84,8 @@ class Profile:
         The mutual information of the variable and each of them. In a mixture of trees the mean over the trees.
     start, transitions : LabeledTable or None
         In a model of sequences, where it begins and where each state leads, as in ``tables_``.
+    durations : LabeledTable or None
+        In a semi-Markov model, how long each state lasts.
     basis : str
         What shares are shares of: rows or steps of the data, or those that the model implies.
     note : str
@@ -99,6 +101,7 @@ class Profile:
     nats: tuple[float, ...]
     start: LabeledTable | None = None
     transitions: LabeledTable | None = None
+    durations: LabeledTable | None = None
     basis: str = "rows under the model"
     note: str = ""
     numbers: Mapping[str, NumberProfile] = field(default_factory=dict)
@@ -444,6 +447,7 @@ def _of_chains(
         own = chain.of_each(shares[None])[place][0]
         nats = about.nats([part[:, :, None] for part in parts])
         more = {what: known[what][name] if several else known[what] for what in ("start", "transitions")}
+        more["durations"] = known.get("durations")
         found.append(_profile(name, tuple(range(len(own))), own, about, parts, nats, basis=basis, **more))
     return found
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from dataclasses import KW_ONLY, field
+from dataclasses import KW_ONLY, field, fields, replace
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self
 
 import numpy as np
 
 from eigentree.counting.levels.hats import LEVELS, MOST_HATS, HatScale
+from eigentree.counting.levels.number_scales import column_step
 from eigentree.counting.window_counts import SequenceStatistics, check_plan
+from eigentree.data.sequences.inputs import InputSequences, are_symbols, learned_inputs, split_frame
 from eigentree.data.sequences.sequence_codes import Sequences, per_step
 from eigentree.data.sequences.steps import SequenceForm
 from eigentree.data.tables.state_rules import ReadOptions, check_rules
@@ -20,7 +22,8 @@ from eigentree.estimators.hat_arguments import check_hat_families, check_hats
 from eigentree.estimators.mixins.constructor_parameters import estimator_class, learns
 from eigentree.estimators.mixins.sequence_mixin import SequenceMixin
 from eigentree.planning.window_plan import WindowPlan
-from eigentree.spectral.sequences.sequence_model import choose_windows
+from eigentree.spectral.sequences.sequence_model import SpectralSequenceModel, choose_windows
+from eigentree.spectral.sequences.transducer import Transducer, output_columns, paired
 from eigentree.spectral.sequences.window_report import SequenceReport
 from eigentree.validation import (
     MOST_THREADS,
@@ -40,7 +43,6 @@ if TYPE_CHECKING:
     from eigentree.data.tables.columns import Columns
     from eigentree.data.tables.state_rules import Categories, NumericRule, UnknownRule
     from eigentree.planning.window_plan import ChannelRule
-    from eigentree.spectral.sequences.sequence_model import SpectralSequenceModel
 
 __all__ = ["SpectralHMM"]
 
@@ -115,6 +117,13 @@ class SpectralHMM(SequenceMixin):
     approximate. `score_samples` is a log density that integrates to 1. The scale F follows from the sequences of
     the first `fit`; `partial_fit` keeps it.
 
+    With `inputs` it is the spectral learning of stochastic transducers (Balle, Quattoni and Carreras, 2011), from
+    aligned pairs: an input and an output at every step. There is an operator for each pair, and scores are log
+    probabilities of outputs given inputs, which are normalised for every input. They are exact where an input does
+    not depend on the hidden state beside the pairs before it: independent inputs, or such that were chosen by what
+    was seen. Inputs that depend on each other raise the rank, so that more `hidden_states` may be needed than the
+    transducer has. Symbols without a partner have to be aligned before, with an empty symbol of their own.
+
     A spectral model has no conditional probability tables, so hidden states are not available; `EMHMM` has them.
 
     Examples
@@ -174,6 +183,7 @@ class SpectralHMM(SequenceMixin):
         y: object = None,
         lengths: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
+        inputs: Any = None,
     ) -> Self:
         """Return the model learned from sequences.
 
@@ -188,13 +198,19 @@ class SpectralHMM(SequenceMixin):
             How many steps of an array belong to each sequence.
         sample_weight : array-like of shape (sequences,), optional
             How often each sequence counts; may be fractional.
+        inputs : sequences, a table, or the name of a column, optional
+            A symbol for each step, in any form that X has, or for each sequence: the model is then a transducer,
+            the distribution of the sequences given their inputs. See the notes.
         """
         self._check_parameters()
         if isinstance(X, Sequences):
             given = X
         else:
+            X, inputs = split_frame(X, inputs)
             given = Sequences.learned(X, lengths, self.sequence, self.time, ReadOptions.of(self))
         self._ignore(y, lengths, given)
+        if inputs is not None:
+            return self._transducer(given, inputs, sample_weight)
         columns, scales = given.columns, self._scales(given, sample_weight)
         empty = SequenceStatistics.empty(self._plan(columns), columns, scales)
         return self._learn(self._counted(empty, given, sample_weight), given.form)
@@ -206,6 +222,7 @@ class SpectralHMM(SequenceMixin):
         y: object = None,
         lengths: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
+        inputs: Any = None,
     ) -> Self:
         """Return the model learned from these sequences and all that were given before.
 
@@ -213,12 +230,45 @@ class SpectralHMM(SequenceMixin):
         numbers: the levels of numbers are those of the first sequences.
         """
         if "statistics_" not in vars(self):
-            return self.fit(X, y, lengths, sample_weight)
+            return self.fit(X, y, lengths, sample_weight, inputs)
         self._check_parameters()
-        check_plan(self.statistics_, self._plan(self.columns_), self.columns_)
-        given = self._sequences(X, lengths)
+        columns, about = self.statistics_.columns, self._input_columns
+        plan = self._plan(columns) if about is None else self._plan_of_pairs(columns)
+        check_plan(self.statistics_, plan, columns)
+        given = self._sequences(X, lengths, inputs)
         self._ignore(y, lengths, given)
-        return self._learn(self._counted(self.statistics_, given, sample_weight), self.form_)
+        if isinstance(given, InputSequences):
+            given = _pairs(given, columns)
+        return self._learn(self._counted(self.statistics_, given, sample_weight), self.form_, about)
+
+    def _transducer(self, sequences: Sequences, inputs: Any, sample_weight: ArrayLike | None) -> Self:
+        """Return the model of sequences given inputs that are symbols."""
+        about = learned_inputs(inputs, sequences)
+        if not are_symbols(about):
+            raise DataError(
+                "the inputs of a spectral model are symbols: one column of categories; EMHMM takes several "
+                "columns, and numbers"
+            )
+        outputs = sequences.columns
+        if outputs.number_places:
+            name = outputs.names[outputs.number_places[0]]
+            raise DataError(
+                f"the channel {name!r} is of numbers, but a spectral model with inputs is of symbols; EMHMM takes "
+                f"numbers, numeric='quantiles' cuts them into bins"
+            )
+        name = next(each for each in (*about.names, "input", "input of a step") if each not in outputs.names)
+        columns = replace(
+            outputs,
+            names=(name, *outputs.names),
+            states=about.states + outputs.states,
+            meanings=about.meanings + outputs.meanings,
+        )
+        pairs = _pairs(InputSequences.joined(sequences, inputs, about), columns)
+        empty = SequenceStatistics.empty(self._plan_of_pairs(columns), columns)
+        return self._learn(self._counted(empty, pairs, sample_weight), sequences.form, about)
+
+    def _plan_of_pairs(self, columns: Columns) -> WindowPlan:
+        return WindowPlan.of_pairs(columns.states, self.hidden_states, self.order, self.max_rank)
 
     @learns
     def fit_statistics(self, statistics: SequenceStatistics) -> Self:
@@ -233,6 +283,8 @@ class SpectralHMM(SequenceMixin):
         if not isinstance(statistics, SequenceStatistics):
             raise DataError(f"fit_statistics takes the statistics_ of a SpectralHMM, not {quoted(statistics)}")
         self._check_parameters()
+        if statistics.plan.pairs:
+            raise DataError("the statistics are of pairs with inputs; give more of these to partial_fit")
         check_plan(statistics, self._plan(statistics.columns), statistics.columns)
         return self._learn(statistics, SequenceForm("lists"))
 
@@ -255,7 +307,7 @@ class SpectralHMM(SequenceMixin):
         steps = np.repeat(weights, sequences.lengths)
         found: list[HatScale | None] = [None] * len(columns.names)
         for place, channel in enumerate(columns.number_places):
-            found[channel] = HatScale.of(sequences.values[:, place], steps)
+            found[channel] = HatScale.of(sequences.values[:, place], steps, column_step(columns, channel))
         return tuple(found)
 
     def _plan(self, columns: Columns) -> WindowPlan:
@@ -281,7 +333,7 @@ class SpectralHMM(SequenceMixin):
         whole_number("n_jobs", self.n_jobs, most=MOST_THREADS)
         check_rules(self.handle_unknown, self.numeric)
 
-    def _learn(self, statistics: SequenceStatistics, form: SequenceForm) -> Self:
+    def _learn(self, statistics: SequenceStatistics, form: SequenceForm, inputs: Columns | None = None) -> Self:
         """Return the model with all that was learned put in place at once, after it was all computed."""
         if not statistics.steps > 0:
             raise DataError("there are no steps, or the weight of all sequences is zero; nothing can be learned")
@@ -290,16 +342,25 @@ class SpectralHMM(SequenceMixin):
         )
         scaled = None if self.scaling == "auto" else self.scaling == "variance"
         model, tried = choose_windows(
-            statistics, shrinkage, floor, scaled, None if isinstance(self.hats, str) else self.hats
+            statistics,
+            shrinkage,
+            floor,
+            scaled,
+            None if isinstance(self.hats, str) else self.hats,
+            SpectralSequenceModel if inputs is None else Transducer,
         )
         report = SequenceReport.of(statistics, model, tried)
         report.warn()
+        columns = statistics.columns
+        if isinstance(model, Transducer):
+            assert inputs is not None
+            model, columns = replace(model, input_columns=inputs), output_columns(columns)
         return self._become(
             {
                 "model_": model,
                 "statistics_": statistics,
                 "report_": report,
-                "columns_": statistics.columns,
+                "columns_": columns,
                 "form_": form,
             }
         )
@@ -316,6 +377,7 @@ class SpectralHMM(SequenceMixin):
         lengths: ArrayLike | None = None,
         target: str | None = None,
         quantiles: Sequence[float] | None = None,
+        inputs: Any = None,
     ) -> Any:
         """Return P(cell | the steps of its sequence before it) of each step; of numbers, the mean or quantiles.
 
@@ -331,6 +393,8 @@ class SpectralHMM(SequenceMixin):
             The channel; needed where there are several. The other channels of its own step are not looked at.
         quantiles : sequence of float, optional
             Shares between 0 and 1, of a channel of numbers.
+        inputs : as for `fit`
+            Of a model that was fitted with inputs; that of its own step is known too.
         """
         shares = None if quantiles is None else checked_quantiles(quantiles)
         columns = self._columns
@@ -339,19 +403,23 @@ class SpectralHMM(SequenceMixin):
         place = self._channel(target)
         if shares is not None and place not in columns.number_places:
             raise DataError(f"quantiles are of numbers, and the channel {columns.names[place]!r} is of categories")
-        sequences = self._sequences(X, lengths)
+        sequences = self._sequences(X, lengths, inputs)
         found = self.model_.filtered(sequences)[place]
         if place in columns.number_places:
             found = self.model_.numbers_of(place, found, shares)
         return per_step(sequences, found)
 
     def predict_proba(
-        self, X: ArrayLike | Any, lengths: ArrayLike | None = None, target: str = "state"
+        self,
+        X: ArrayLike | Any,
+        lengths: ArrayLike | None = None,
+        target: str = "state",
+        inputs: Any = None,
     ) -> NoReturn:
         """Raise `GraphError`: hidden states need tables, which `EMHMM` learns."""
         self._refuse("predict_proba is about hidden states")
 
-    def decode(self, X: ArrayLike | Any, lengths: ArrayLike | None = None) -> NoReturn:
+    def decode(self, X: ArrayLike | Any, lengths: ArrayLike | None = None, inputs: Any = None) -> NoReturn:
         """Raise `GraphError`: hidden states need tables, which `EMHMM` learns."""
         self._refuse("decode is about hidden states")
 
@@ -365,3 +433,10 @@ class SpectralHMM(SequenceMixin):
             f"{what}, and a spectral model has no tables of them; EMHMM(hidden_states={self.hidden_states}, "
             f"order={self.order}, init='moments').fit(X) has, and takes the same queries"
         )
+
+
+def _pairs(sequences: InputSequences, columns: Columns) -> Sequences:
+    """Return sequences of pairs, inputs first."""
+    own = {each.name: getattr(sequences, each.name) for each in fields(Sequences)}
+    codes = paired(sequences.which, sequences.codes).astype(columns.code_type)
+    return Sequences(**own | {"columns": columns, "codes": np.asfortranarray(codes)})

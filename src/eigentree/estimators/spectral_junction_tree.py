@@ -17,6 +17,7 @@ from eigentree.counting.structure_and_schema import graph_over, resolved
 from eigentree.data.streams.encoded_stream import any_rows, any_rows_and_columns
 from eigentree.data.tables.columns import Columns, require_columns
 from eigentree.data.tables.state_rules import ReadOptions, check_rules
+from eigentree.data.tables.table import shown_columns
 from eigentree.data.tables.weights import positive_weights, warn_of_few
 from eigentree.em.estep.unique_rows import DistinctRows
 from eigentree.em.mixed.emission_choice import column_kinds, families_on_graph
@@ -335,7 +336,17 @@ class SpectralJunctionTree(DensityMixin):
         >>> recovery.unresolved
         mappingproxy({})
         """
+        self._require_labels("recover")
         return recovered(self.model_.fit)
+
+    def _require_labels(self, what: str) -> None:
+        """Raise `DataError` where a column is one of numbers, of which no tables can be recovered."""
+        self._require_fit()
+        if numbers := self.columns_.numbers:
+            raise DataError(
+                f"{what} makes conditional probability tables, and {shown_columns(numbers)} of numbers have none; "
+                f"EMJunctionTree(graph) learns densities, or read numbers as bins with numeric='quantiles'"
+            )
 
     @our_arithmetic
     def to_network(
@@ -368,6 +379,8 @@ class SpectralJunctionTree(DensityMixin):
         ------
         RankError
             Without rows, where some table cannot be recovered. Names it and says why.
+        DataError
+            When a column is one of numbers.
 
         Examples
         --------
@@ -378,6 +391,7 @@ class SpectralJunctionTree(DensityMixin):
         >>> network.predict_proba(rows, target="h3").shape
         (1000, 2)
         """
+        self._require_labels("to_network")
         recovery = self.recover()
         if X is None:
             return recovery.network.with_columns(self.columns_)

@@ -181,10 +181,8 @@ class LatentGraph(Derived):
         given = a_mapping("states", states, "{'x': 1}")
         for name in given:
             self.require(name)
-        changed = {**self.states, **given}
-        if changed == dict(self.states):
-            return self
-        return LatentGraph(changed, self.edges, self.hidden, self.directed)
+        changed = LatentGraph({**self.states, **given}, self.edges, self.hidden, self.directed)
+        return self if changed.states == self.states else changed
 
     def parents(self, name: str) -> tuple[str, ...]:
         """Return the parents of a variable, in the order in which their edges were given.

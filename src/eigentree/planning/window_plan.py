@@ -11,7 +11,7 @@ Below, a *cell* is the symbol of one block at one step.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations, pairwise
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
@@ -56,6 +56,9 @@ NO_RANK = 1e-9
 
 MOST_JOINT = 36
 """Most joint states of channels that are taken together."""
+
+MOST_PAIRS = 2**12
+"""Most pairs of inputs and outputs: tables of features of a pair have as many rows and columns."""
 
 ChannelRule: TypeAlias = Literal["independent", "dependent"]
 """Whether the channels of a step are independent given the hidden state."""
@@ -212,12 +215,14 @@ class WindowPlan(Derived):
 
     `leaf_ranks` are how many features of each block are informative about the other cells. `hats` are how many hat
     functions are counted of each block that is a channel of numbers, whose symbols are levels; 0 for other blocks.
+    With `pairs`, a symbol is an input with its outputs (`of_pairs`).
     """
 
     blocks: ChannelBlocks
     leaf_ranks: tuple[int, ...]
     bonds: tuple[WindowBond, ...]
     hats: tuple[int, ...]
+    pairs: bool = False
 
     @classmethod
     def of(
@@ -287,6 +292,26 @@ class WindowPlan(Derived):
         seen = states if dependent else [min(count, hidden_states) for count in states]
         leaf_ranks = tuple(max(1, rank) for rank in seen)
         return cls(blocks, leaf_ranks, tuple(bonds if size <= MOST_TABLE else fewer), counted)
+
+    @classmethod
+    def of_pairs(
+        cls, states: Sequence[int], hidden_states: int, order: int, max_rank: int | None = None
+    ) -> WindowPlan:
+        """Return the plan of a transducer: all channels are one block, of which the first are the inputs.
+
+        A pair may say more than its hidden state does, since moves depend on it, so no features of it are left out.
+
+        Raises
+        ------
+        ParameterError
+            When there are too many pairs.
+        """
+        if (pairs := math.prod(states)) > MOST_PAIRS:
+            raise ParameterError(
+                f"inputs and outputs have {pairs:,} pairs of symbols (the limit is {MOST_PAIRS:,}); join rare ones"
+            )
+        plan = cls.of([pairs], hidden_states, order, "independent", max_rank)
+        return replace(plan, blocks=ChannelBlocks(tuple(states), (len(states),)), leaf_ranks=(pairs,), pairs=True)
 
     @property
     def states(self) -> tuple[int, ...]:

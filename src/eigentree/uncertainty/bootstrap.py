@@ -14,7 +14,7 @@ from eigentree.messages import notice, renamed_arguments
 from eigentree.progress import shown_progress
 from eigentree.uncertainty.estimates import Estimates
 from eigentree.uncertainty.quantities import Quantities
-from eigentree.uncertainty.refits import Failed, FittedModel, replicated
+from eigentree.uncertainty.refits import MOST_REPLICATES, Failed, FittedModel, replicated
 from eigentree.uncertainty.result_tables import ResultTable
 from eigentree.validation import MOST_THREADS, an_array, finite_number, flag, generator, one_of, whole_number
 
@@ -54,6 +54,10 @@ class Resampling(NamedTuple):
     def of(cls, weights: Floats, clusters: ArrayLike | None = None, strata: ArrayLike | None = None) -> Resampling:
         """Return what is resampled of rows with weights, given the cluster and the stratum of each."""
         rows = len(weights)
+        if rows < FEWEST:
+            raise DataError(
+                "one row or sequence cannot be resampled; give parametric=True, to sample from the model"
+            )
         if clusters is None and strata is None:
             if weights.sum() < FEWEST:
                 raise ParameterError(
@@ -231,14 +235,13 @@ def bootstrap(
     """
     fitted = FittedModel.of(model, X, lengths, sample_weight)
     original = _original(fitted, statistic)
-    seeds = generator(random_state).spawn(whole_number("n_replicates", n_replicates, FEWEST))
-    if flag("parametric", parametric):
-        if clusters is not None or strata is not None:
-            raise ParameterError("parametric data are sampled row by row; leave clusters and strata out")
-        run = partial(_of_sample, fitted, statistic)
-    else:
-        run = partial(_of_resample, fitted, Resampling.of(fitted.weights, clusters, strata), statistic)
-    found, failed = _followed(run, seeds, n_jobs, verbose)
+    seeds = generator(random_state).spawn(whole_number("n_replicates", n_replicates, FEWEST, most=MOST_REPLICATES))
+    resampling = None
+    if not flag("parametric", parametric):
+        resampling = Resampling.of(fitted.weights, clusters, strata)
+    elif clusters is not None or strata is not None:
+        raise ParameterError("parametric data are sampled row by row; leave clusters and strata out")
+    found, failed = _followed(partial(_replicate, fitted, statistic, resampling), seeds, n_jobs, verbose)
     if len(found) < FEWEST:
         raise DataError(f"{len(failed)} of {n_replicates} replicates failed: {failed[0]}")
     notes = []
@@ -305,9 +308,7 @@ def replicate_variance(
     columns = [np.array(positive_weights(own, len(weights)), np.float64) for own in weights.T]
     factors = _factors(kind, scale, rho, len(columns))
     original = _original(fitted, statistic)
-    # Nothing is random but the starts of fits that cannot start from the original one.
-    tasks = list(zip(generator(0).spawn(len(columns)), columns, strict=True))
-    found, failed = _followed(partial(_of_weights, fitted, statistic), tasks, n_jobs, verbose)
+    found, failed = _followed(partial(_reweighted, fitted, statistic), columns, n_jobs, verbose)
     if failed:
         raise DataError(f"{len(failed)} of {len(columns)} replicates failed: {failed[0]}")
     deviations = np.array(found) - original.values
@@ -344,29 +345,22 @@ def _original(fitted: FittedModel, statistic: Callable[[Any], Any] | None) -> Qu
     return Quantities.of(fitted.model, statistic)
 
 
-def _of_resample(
+def _replicate(
     fitted: FittedModel,
-    resampling: Resampling,
     statistic: Callable[[Any], Any] | None,
+    resampling: Resampling | None,
     random: np.random.Generator,
 ) -> Floats:
-    """Return the statistic of a fit to resampled rows."""
-    weights = resampling.drawn(random)
-    return Quantities.of(fitted.refit(fitted.data, weights, random), statistic).values
+    """Return the statistic of a fit to resampled rows, or to rows sampled from the model."""
+    data, weights = (fitted.data, resampling.drawn(random)) if resampling else fitted.sampled(random)
+    return Quantities.of(fitted.matched(fitted.refit(data, weights, random)), statistic).values
 
 
-def _of_sample(fitted: FittedModel, statistic: Callable[[Any], Any] | None, random: np.random.Generator) -> Floats:
-    """Return the statistic of a fit to data sampled from the model."""
-    data = fitted.sampled(random)
-    return Quantities.of(fitted.refit(data, np.ones(data.count), random), statistic).values
-
-
-def _of_weights(
-    fitted: FittedModel, statistic: Callable[[Any], Any] | None, task: tuple[np.random.Generator, Floats]
-) -> Floats:
+def _reweighted(fitted: FittedModel, statistic: Callable[[Any], Any] | None, weights: Floats) -> Floats:
     """Return the statistic of a fit to other weights."""
-    random, weights = task
-    return Quantities.of(fitted.refit(fitted.data, weights, random), statistic).values
+    # Nothing is random but the start of a fit that cannot start from the original one.
+    refit = fitted.refit(fitted.data, weights, generator(0))
+    return Quantities.of(fitted.matched(refit), statistic).values
 
 
 def _followed(

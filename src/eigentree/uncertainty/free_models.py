@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from eigentree.data.sequences.inputs import InputSequences
 from eigentree.em.chain_fit import ChainLayout, ChainObjective
 from eigentree.em.constraints import Constraints
 from eigentree.em.estep.unique_rows import DistinctRows, columns_with_missing
@@ -17,11 +18,13 @@ from eigentree.em.mixed.number_columns import NumberColumns
 from eigentree.em.number_chains import NumberChainLayout, NumberChainObjective
 from eigentree.em.parameters import ParameterLayout
 from eigentree.em.tree_objective import TreeObjective
-from eigentree.errors import DataError
+from eigentree.errors import DataError, ParameterError
 from eigentree.inference.mixed.number_leaves import blocks_of
+from eigentree.inference.sequences.duration_chain import DurationChain
 from eigentree.inference.sequences.hmm_chain import Chain
 from eigentree.inference.sequences.number_steps import NumberPass
 from eigentree.inference.sequences.sequence_passes import SequencePass, Symbols
+from eigentree.uncertainty.free_inputs import InputModel
 from eigentree.uncertainty.free_tables import EmissionScores, FreeTables
 from eigentree.uncertainty.information import FreeModel
 
@@ -86,7 +89,8 @@ class ObjectiveModel(FreeModel):
     def tables(self) -> FreeTables:
         """The coordinates of the tables, which stand before those of emissions."""
         tables, _ = self.objective.parted(self.parameters)
-        return FreeTables.of(self.layout.table_layout, self.layout.estimated, tables, self._here[0])
+        layout, prior = self.layout, self.objective.prior
+        return FreeTables.of(layout.table_layout, layout.estimated, tables, self._here[0], prior)
 
     @cached_property
     def _ends(self) -> Integers:
@@ -137,6 +141,8 @@ def free_model(fitted: FittedModel) -> FreeModel:
     """Return a fitted model along its free coordinates; hidden states of averages of fits have no such."""
     if not (fitted.weights > 0).any():
         raise DataError("no row counts, so there is nothing to learn from")
+    if isinstance(fitted.data, InputSequences):
+        return InputModel.of(fitted.model, fitted.data, fitted.weights)
     if fitted.network is None:
         return _of_chain(fitted, fitted.data)  # type: ignore[arg-type]
     return _of_network(fitted, fitted.data, fitted.network)  # type: ignore[arg-type]
@@ -192,6 +198,10 @@ def _distinct(codes: Any, values: Floats) -> tuple[Integers, Integers]:
 
 def _of_chain(fitted: FittedModel, sequences: Sequences) -> FreeModel:
     model, chain, columns = fitted.model, fitted.model.model_, sequences.columns
+    if isinstance(chain, DurationChain):
+        raise ParameterError(
+            "standard errors are of models without durations; for one with them eigentree.bootstrap has them"
+        )
     every = tuple(np.ones((size, size), np.bool_) for size in chain.sizes)
     starts = () if model.start is None else tuple(links[0] for links in chain.chains)
     layout = ChainLayout(chain.sizes, chain.order, columns.states, every, starts)

@@ -21,8 +21,14 @@ STEP = 1e-4
 """The step of central differences, along coordinates in which 1 is far: their error, in proportion, is about
 STEP² / 6, and rounding adds about 1e-16 / STEP of what is differenced."""
 
-LEAST_COUNT = 0.5
-"""An entry that fewer rows are expected to have used is at the boundary: their number rounds to 0."""
+LEAST_COUNT = 0.01
+"""An entry that fewer rows are expected to have used is at the boundary: the error of its logit is about one over
+the square root of their number, so an interval of 95 % would reach 20 logits to each side."""
+
+
+MOST_PRIOR = 0.5
+"""Where pseudo-counts are more, an entry is at the boundary if less than half a row is expected to have used it: a
+strong prior keeps what is learned with it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,12 +55,30 @@ class FreeTables:
     first_equal: Integers
 
     @classmethod
-    def of(cls, layout: SimplexVector, estimated: Booleans, values: Floats, counts: Floats) -> FreeTables:
-        """Return the coordinates of tables at their estimate, given how often rows are expected to use entries."""
+    def of(
+        cls, layout: SimplexVector, estimated: Booleans, values: Floats, counts: Floats, prior: Floats
+    ) -> FreeTables:
+        """Return the coordinates of tables at their estimate.
+
+        An entry is at the boundary where hardly any row is expected to have used it, or fewer than pseudo-counts.
+        """
         equal = layout.first_equal if isinstance(layout, ConstrainedLayout) else np.arange(len(values))
-        used = np.bincount(equal, counts, len(values))[equal]
-        moving = estimated & (values > 0) & (used >= LEAST_COUNT)
-        return cls(values, layout.lengths, moving, equal)
+        return cls.of_lengths(layout.lengths, equal, estimated, values, counts, prior)
+
+    @classmethod
+    def of_lengths(
+        cls,
+        lengths: Integers,
+        equal: Integers,
+        estimated: Booleans,
+        values: Floats,
+        counts: Floats,
+        prior: Floats,
+    ) -> FreeTables:
+        """Return what `of` describes, of distributions of these lengths."""
+        used, added = (np.bincount(equal, own, len(values))[equal] for own in (counts, prior))
+        moving = estimated & (values > 0) & (used >= np.maximum(LEAST_COUNT, np.minimum(added, MOST_PRIOR)))
+        return cls(values, lengths, moving, equal)
 
     @cached_property
     def _first(self) -> Integers:
@@ -118,6 +142,11 @@ class EmissionScores:
 
     emission: Emission
     by: Floats
+
+    @property
+    def states(self) -> int:
+        """Number of states."""
+        return self.emission.states
 
     @cached_property
     def moved(self) -> Emission:

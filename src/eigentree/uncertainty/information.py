@@ -207,7 +207,7 @@ class Information:
         notes = []
         if not moves.all():
             notes.append(
-                f"Without a standard error, since fixed or on the boundary (less than half a {self.model.unit} is "
+                f"Without a standard error, since fixed or on the boundary (hardly any {self.model.unit} is "
                 f"expected to show it): {_named(found, np.flatnonzero(~moves))}."
             )
         if unknown.any():

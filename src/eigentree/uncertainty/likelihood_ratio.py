@@ -7,7 +7,7 @@ from the small one (McLachlan, 1987; Nylund, Asparouhov and Muthén, 2007, who c
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -15,13 +15,14 @@ import numpy as np
 from eigentree.errors import DataError, ParameterError
 from eigentree.messages import kept_notices, notice, renamed_arguments
 from eigentree.progress import shown_progress
-from eigentree.uncertainty.refits import Failed, FittedModel, log_likelihood, replicated
+from eigentree.uncertainty.refits import MOST_REPLICATES, Failed, FittedModel, log_likelihood, replicated
 from eigentree.validation import MOST_THREADS, generator, whole_number
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from eigentree.arrays import Floats
+    from eigentree.data.tables.columns import Columns
     from eigentree.validation import Seed
 
 __all__ = [
@@ -190,8 +191,13 @@ def bootstrap_likelihood_ratio_test(
     0.05
     """
     nested = _Nested.of(small, large, X, lengths, sample_weight)
+    if nested.small.covariates != nested.large.covariates:
+        raise ParameterError(
+            "covariates are not sampled, so both models need the same ones; likelihood_ratio_test tests whether "
+            "covariates have an effect"
+        )
     statistic = nested.observed()
-    seeds = generator(random_state).spawn(whole_number("n_replicates", n_replicates))
+    seeds = generator(random_state).spawn(whole_number("n_replicates", n_replicates, most=MOST_REPLICATES))
     most = None if max_exceedances is None else whole_number("max_exceedances", max_exceedances)
     found: list[float] = []
     failed: list[str] = []
@@ -226,13 +232,21 @@ class _Nested:
     def of(
         cls, small: Any, large: Any, X: ArrayLike | Any, lengths: ArrayLike | None, sample_weight: ArrayLike | None
     ) -> _Nested:
-        """Return two models with their data, once both describe the same columns."""
-        first, second = (FittedModel.of(model, X, lengths, sample_weight) for model in (small, large))
-        if first.data.columns != second.data.columns:
+        """Return two models with their data, once both describe the same columns.
+
+        Rows that miss a covariate of a model do not count: its fit has left them out.
+        """
+        with kept_notices():
+            # That the small model ignores covariates of the large one is known.
+            first, second = (FittedModel.of(model, X, lengths, sample_weight) for model in (small, large))
+        items = [_items(each) for each in (first, second)]
+        if items[0] != items[1]:
             raise ParameterError(
-                f"both models need the same columns, and the small one has {first.data.columns}, the large one "
-                f"{second.data.columns}; fit both to the same data with the same settings"
+                f"both models need the same columns, and the small one has {items[0]}, the large one {items[1]}; "
+                f"fit both to the same data with the same settings"
             )
+        known = first.has_covariates & second.has_covariates
+        first, second = (replace(each, weights=each.weights * known) for each in (first, second))
         for each in (first, second):
             if each.is_average:
                 raise ParameterError(
@@ -243,9 +257,10 @@ class _Nested:
 
     def observed(self) -> float:
         """Return the statistic of the models as they were fitted."""
-        data, weights = self.small.data, self.small.weights
         with kept_notices():
-            small, large = (log_likelihood(each.model, data, weights) for each in (self.small, self.large))
+            small, large = (
+                log_likelihood(each.model, each.data, each.weights) for each in (self.small, self.large)
+            )
         if large < small - LOCAL_OPTIMUM:
             notice(
                 f"the log-likelihood of the large model, {large:.4f}, is below that of the small one, {small:.4f}: "
@@ -256,10 +271,15 @@ class _Nested:
 
     def replicate(self, random: np.random.Generator) -> float:
         """Return the statistic of both models after fits to data that are sampled from the small one."""
-        data = self.small.sampled(random)
-        weights = np.ones(data.count)
+        data, weights = self.small.sampled(random)
         small, large = self.small.refit(data, weights, random), self.large.fresh(data, weights, random)
         return _statistic(log_likelihood(small, data, weights), log_likelihood(large, data, weights))
+
+
+def _items(fitted: FittedModel) -> Columns:
+    """Return the columns that a model describes."""
+    columns = fitted.data.columns
+    return columns.only([name for name in columns.names if name not in fitted.covariates])
 
 
 def _statistic(small: float, large: float) -> float:

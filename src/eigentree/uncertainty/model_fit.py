@@ -237,7 +237,7 @@ def goodness_of_fit(model: Any, X: ArrayLike | Any, sample_weight: ArrayLike | N
     total = float(seen.weights.sum())
     log_prob, _ = network.model.log_prob(Rows.of_codes(seen.codes, rows.columns))
     cells = math.prod(rows.columns.states)
-    parameters = 0 if isinstance(model, LatentNetwork) else network.n_parameters
+    parameters = 0 if isinstance(model, LatentNetwork) else model.n_parameters_
     df = cells - 1 - parameters
     expected = np.log(total) + log_prob
     g2, x2, between = (_divergence(seen.weights, expected, power, df) for power in POWERS.values())
@@ -294,6 +294,8 @@ def bivariate_residuals(model: Any, X: ArrayLike | Any, sample_weight: ArrayLike
     """
     network, rows, weights = _compared(model, X, sample_weight)
     columns = rows.columns
+    if len(columns.numbers) == len(columns.names):
+        raise DataError("all columns are numbers, which have no counts; residuals are those of columns of labels")
     kept = columns.only([name for name in columns.names if name not in columns.numbers])
     places = [columns.position(name) for name in kept.names]
     counts = PairCounts.empty(kept).count(Rows.of_codes(rows.encode()[:, places], kept), weights)
@@ -301,13 +303,18 @@ def bivariate_residuals(model: Any, X: ArrayLike | Any, sample_weight: ArrayLike
     pairs = PairTables(LatentNetwork(network.graph, network.tables))
     start = dict(zip(network.graph.observed, pairs.starts.tolist(), strict=True))
     tables: dict[tuple[str, ...], LabeledTable] = {}
+    shares: dict[str, Floats] = {}
     for other, joint in pairs.tables(kept.names):
-        for one in kept.names[: kept.position(other) + 1]:
+        for one in reversed(kept.names[: kept.position(other) + 1]):
             expected = joint[start[one] : start[one] + network.graph.states[one]]
             seen = np.asarray(counts.table(one, other), np.float64)
             key: tuple[str, ...] = (one, other)
             if one == other:
-                key, expected, seen = (one,), np.diagonal(expected), np.diagonal(seen)
+                shares[one] = expected = np.diagonal(expected)
+                key, seen = (one,), np.diagonal(seen)
+            elif not expected.any():
+                # They are in parts of the graph that do not meet.
+                expected = np.outer(shares[one], shares[other])
             tables[key] = LabeledTable(_cell_residuals(seen, expected), key, [kept.labels(each) for each in key])
     ordered = {key: tables[key] for size in (1, 2) for key in combinations(kept.names, size)}
     found = sorted(

@@ -9,6 +9,7 @@ import numpy as np
 
 from eigentree.data.tables.labeled_table import LabeledTable
 from eigentree.errors import ParameterError, quoted
+from eigentree.inference.sequences.input_chain import InputChain
 from eigentree.uncertainty.estimates import Estimates
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from eigentree.arrays import Floats
     from eigentree.uncertainty.estimates import Scale
 
-__all__ = ["Quantities", "parameter_tables"]
+__all__ = ["Quantities", "parameter_tables", "ratios_of"]
 
 PARAMETER_HEADER = ("table", "state", "given")
 
@@ -55,6 +56,8 @@ class Quantities(NamedTuple):
             Of the estimator; returns a number, an array, a table, `Estimates`, or a mapping of names to these.
         """
         header: tuple[str, ...] = ("quantity",)
+        if statistic is not None and not callable(statistic):
+            raise ParameterError(f"statistic is a function of a fitted estimator, not {quoted(statistic)}")
         if statistic is None:
             lines, header = list(_parameters(model)), PARAMETER_HEADER
         else:
@@ -72,43 +75,85 @@ class Quantities(NamedTuple):
 
 
 def _parameters(model: Any) -> Iterator[Line]:
-    """Yield each entry of each table, as ``tables_`` has them; of numbers mean and standard deviation."""
-    for key, table in _tables(parameter_tables(model)):
-        targets = len(key) if isinstance(key, tuple) else table.ndim if key == "start" else 1
-        name = ", ".join(key) if isinstance(key, tuple) else key
-        yield from _entries(name, table, targets)
+    """Yield each entry of each table, in the order of `parameter_tables`; then coefficients of covariates."""
+    tables = parameter_tables(model)
+    network = getattr(model, "network_", None)
+    if network is None:
+        for part, own in tables.items():
+            scales = {} if part in model.tables_ else MOMENTS
+            for key, table in own.items() if isinstance(own, Mapping) else [("", own)]:
+                name = key if part == "emissions" and key else f"{part} {key}".strip()
+                joint = part == "start" and "input" not in table.names
+                if "covariate" in table.names:
+                    scales = dict.fromkeys(table.states[-1], "identity")
+                yield from _entries(name, table, table.ndim if joint else 1, scales)
+        return
+    for key, table in tables.items():
+        name, targets = (", ".join(key), len(key)) if isinstance(key, tuple) else (key, 1)
+        yield from _entries(name, table, targets, MOMENTS if key in model.columns_.numbers else {})
+    if network.measurement is not network:
+        table = model.coefficients_
+        # Those of the first class are zero: others are compared with it.
+        others = LabeledTable(np.asarray(table)[1:], table.names, [table.states[0][1:], table.states[1]])
+        yield from _entries("coefficients", others, 1, dict.fromkeys(table.states[1], "identity"))
 
 
 def parameter_tables(model: Any) -> dict[Any, Any]:
     """Return the tables of a fitted estimator, with mean and standard deviation of each number in each state."""
-    found = dict(model.tables_)
-    if getattr(model, "network_", None) is None and (channels := model.columns_.number_places):
+    found = dict(model.tables_) | _coefficients(model)
+    if getattr(model, "network_", None) is None and (numbers := model.columns_.numbers):
         means, variances = model.means_, np.diagonal(model.covars_, axis1=1, axis2=2)
-        for place, channel in enumerate(channels):
+        for place, name in enumerate(numbers):
             moments = np.stack([means[:, place], np.sqrt(variances[:, place])], axis=1)
-            states = [range(len(means)), list(MOMENTS)]
-            found[model.columns_.names[channel]] = LabeledTable(moments, ["state", "moment"], states)
+            found[name] = LabeledTable(moments, ["state", "moment"], [range(len(means)), list(MOMENTS)])
     return found
 
 
-def _tables(tables: Mapping[Any, Any], prefix: str = "") -> Iterator[tuple[Any, LabeledTable]]:
-    """Yield the tables of a model by name; those of several chains or channels stand in mappings of their own."""
-    for key, table in tables.items():
-        if isinstance(table, Mapping):
-            yield from _tables(table, "" if key == "emissions" else f"{key} ")
-        else:
-            yield f"{prefix}{key}" if isinstance(key, str) else key, table
+def _coefficients(model: Any) -> dict[Any, Any]:
+    """Return the coefficients of multinomial logits of a hidden Markov model with inputs, but of the reference."""
+    chain = getattr(model, "model_", None)
+    if not isinstance(chain, InputChain):
+        return {}
+    found = {}
+    for name, own in chain.tables.named(model.columns_.names):
+        if own.kind == "logit":
+            table = model.coefficients_[name]
+            # Where not every state may follow, the reference differs from row to row.
+            others = slice(1 if own.possible[:, 0].all() else 0, None)
+            states = [*table.states[:-1], list(table.states[-1])[others]]
+            found[f"logit of {name}"] = LabeledTable(np.asarray(table)[..., others], table.names, states)
+    return found
 
 
-def _entries(name: str, table: LabeledTable, targets: int) -> Iterator[Line]:
-    """Yield the entries of a table whose last axes, so many, are what it is the distribution of."""
+def ratios_of(model: Any) -> Estimates:
+    """Return the exponentials of the coefficients of a hidden Markov model with inputs, but intercepts."""
+    lines = [
+        (labels, value)
+        for key, table in _coefficients(model).items()
+        for labels, value, _ in _entries(key, table, 1, {})
+        if not str(labels[2]).endswith("covariate=intercept")
+    ]
+    if not lines:
+        raise ParameterError(
+            "odds ratios are those of multinomial logits of inputs, which are numbers or several columns; the "
+            "model has none"
+        )
+    labels, values = zip(*lines, strict=True)
+    unknown = np.full((len(values), len(values)), np.nan)
+    return Estimates(list(labels), np.exp(values), unknown, PARAMETER_HEADER, ["log"] * len(values))
+
+
+def _entries(name: str, table: LabeledTable, targets: int, scales: Mapping[Hashable, Scale]) -> Iterator[Line]:
+    """Yield the entries of a table whose last axes, so many, are what it is the distribution of.
+
+    Entries are probabilities, but for those whose label has a scale.
+    """
     given = table.ndim - targets
     for place in np.ndindex(*table.shape):
         labels = [states[each] for states, each in zip(table.states, place, strict=True)]
         named = [f"{axis}={label}" for axis, label in zip(table.names, labels, strict=True)]
         state = labels[-1] if targets == 1 else ", ".join(named[given:])
-        scale: Scale = MOMENTS[state] if table.names[-1] == "moment" else "logit"
-        yield (name, state, ", ".join(named[:given])), float(table[place]), scale
+        yield (name, state, ", ".join(named[:given])), float(table[place]), scales.get(state, "logit")
 
 
 def _named(name: str, value: Any) -> Iterator[tuple[str, float]]:

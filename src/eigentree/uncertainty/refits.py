@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from eigentree.data.sequences.inputs import InputSequences
 from eigentree.data.sequences.sequence_codes import Sequences
 from eigentree.data.streams.sources import is_stream
 from eigentree.data.tables.rows import Rows
@@ -20,6 +21,7 @@ from eigentree.data.tables.weights import positive_weights
 from eigentree.errors import DataError, EigentreeError, ParameterError, quoted
 from eigentree.inference.networks.network import LatentNetwork
 from eigentree.inference.sequences.hmm_chain import Chain
+from eigentree.inference.sequences.input_chain import InputChain
 from eigentree.messages import kept_notices
 
 if TYPE_CHECKING:
@@ -27,12 +29,15 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
-    from eigentree.arrays import Floats, Integers
+    from eigentree.arrays import Booleans, Floats, Integers
 
-__all__ = ["Failed", "FittedModel", "log_likelihood", "replicated"]
+__all__ = ["MOST_REPLICATES", "Failed", "FittedModel", "log_likelihood", "replicated"]
 
 T = TypeVar("T")
 Task = TypeVar("Task")
+
+MOST_REPLICATES = 1_000_000
+"""Far more than any quantile needs."""
 
 BATCH = 8
 """So many pieces of work for each process between two looks at their results."""
@@ -63,11 +68,18 @@ class FittedModel:
 
     @classmethod
     def of(
-        cls, model: Any, X: ArrayLike | Any, lengths: ArrayLike | None, sample_weight: ArrayLike | None
+        cls,
+        model: Any,
+        X: ArrayLike | Any,
+        lengths: ArrayLike | None,
+        sample_weight: ArrayLike | None,
+        inputs: Any = None,
     ) -> FittedModel:
         """Return a fitted estimator with its data, once it is one that can be fitted again from where it is."""
         fitted = getattr(model, "network_", None) or getattr(model, "model_", None)
-        if not isinstance(fitted, LatentNetwork | Chain) or not hasattr(model, "init"):
+        if isinstance(fitted, InputChain) and inputs is None:
+            raise ParameterError("a model with inputs is not fitted again: its replicates would need inputs, too")
+        if not isinstance(fitted, LatentNetwork | Chain | InputChain) or not hasattr(model, "emissions"):
             raise ParameterError(
                 f"the model is a fitted LatentClassModel, EMJunctionTree or EMHMM, not {quoted(model)}"
             )
@@ -75,10 +87,12 @@ class FittedModel:
             raise DataError(f"replicates need rows in memory, and these come in batches ({quoted(X)})")
         columns = model.columns_.reading(model.handle_unknown)
         data: Rows | Sequences
-        if isinstance(fitted, Chain):
+        if isinstance(fitted, Chain | InputChain):
             is_long = model.sequence is not None and hasattr(X, "columns") and not isinstance(X, Sequences)
             named = (model.sequence, model.time) if is_long else (None, None)
             data = Sequences.of(X, columns, lengths, *named)
+            if isinstance(fitted, InputChain):
+                data = InputSequences.joined(data, inputs, fitted.input_columns)
         else:
             if lengths is not None:
                 raise DataError("lengths are those of sequences, and the model is one of rows; leave them out")
@@ -90,6 +104,20 @@ class FittedModel:
         """The tables of a model of rows."""
         found: LatentNetwork | None = getattr(self.model, "network_", None)
         return found
+
+    @property
+    def covariates(self) -> tuple[str, ...]:
+        """The columns that class membership depends on, which are no items."""
+        return tuple(getattr(self.model, "covariates", None) or ())
+
+    @property
+    def has_covariates(self) -> Booleans:
+        """Which rows have all covariates; fits leave the others out."""
+        known = np.ones(self.data.count, np.bool_)
+        if isinstance(self.data, Rows):
+            for name in self.covariates:
+                known &= ~self.data.missing(self.data.columns.position(name))
+        return known
 
     @property
     def is_average(self) -> bool:
@@ -111,6 +139,8 @@ class FittedModel:
         if "structure" in found:
             found["structure"] = self.model.graph_
         found["emissions"] = self._families() or "auto"
+        if found.get("durations") is not None:
+            found["max_duration"] = self.model.model_.durations.shape[1]
         return found
 
     def _families(self) -> dict[tuple[str, ...], dict[str, Any]]:
@@ -118,6 +148,8 @@ class FittedModel:
         given, families = self.model.emissions, {}
         for key, emission in self.model.emissions_.items():
             group = (key,) if isinstance(key, str) else key
+            if group == self.covariates:
+                continue
             own = given.get(group, given.get(group[0])) if isinstance(given, Mapping) else None
             settings = dict(own) if isinstance(own, Mapping) else {}
             families[group] = {**settings, "family": emission.family, **emission.sizes}
@@ -135,22 +167,22 @@ class FittedModel:
             names = self.model.columns_.names
             coded = [name for name in names if not any(name in group for group in groups)]
             shown = {**(shown if isinstance(shown, dict) else dict.fromkeys(coded, shown)), **groups}
-        return {"start": tables["start"], "transitions": tables["transitions"], "emissions": shown}
+        kept = {name: tables[name] for name in ("start", "transitions", "durations") if name in tables}
+        return kept | {"emissions": shown}
 
     def refit(self, data: Rows | Sequences, weights: Floats, random: np.random.Generator) -> Any:
         """Return the estimator after a fit to other data of the same columns, from where this one is.
 
         Where that start is impossible, such as where tables have zeros that these data contradict, the fit starts
-        as the estimator itself does. Hidden states are numbered as those of this fit that they resemble.
+        as the estimator itself does. `matched` numbers its hidden states as those of this fit.
         """
         if self.is_average:
             return self.fresh(data, weights, random)
         made = type(self.model)(**(self.settings | {"init": self.start, "random_state": random}))
         try:
-            made.fit(data, sample_weight=weights)
+            return made.fit(data, sample_weight=weights)
         except EigentreeError:
-            made = self.fresh(data, weights, random)
-        return self.matched(made)
+            return self.fresh(data, weights, random)
 
     def fresh(self, data: Rows | Sequences, weights: Floats, random: np.random.Generator) -> Any:
         """Return the estimator after a fit to other data that starts as the estimator itself does."""
@@ -161,8 +193,10 @@ class FittedModel:
         """Return a refit whose hidden states are numbered as those of this fit.
 
         Each hidden variable by itself is matched by how often two of its states, one of each fit, are expected
-        together in the original data (Hungarian assignment).
+        together in the original data (Hungarian assignment). Those of an average of several fits are left alone.
         """
+        if self.is_average:
+            return refit
         fresh = self._posteriors_of(refit)
         orders = [_matching(self.posteriors[name], own, self._unit_weights) for name, own in fresh.items()]
         if self.network is None:
@@ -198,18 +232,28 @@ class FittedModel:
         numbers = np.repeat(np.arange(len(self.weights)), np.diff(ends))
         return self.data.chosen(numbers) if isinstance(self.data, Sequences) else self.data.taken(numbers)
 
-    def sampled(self, random: np.random.Generator) -> Rows | Sequences:
-        """Return data sampled from the model: as many as there are, and with the same cells missing."""
+    def sampled(self, random: np.random.Generator) -> tuple[Rows | Sequences, Floats]:
+        """Return data sampled from the model, with weights of 1: as many as there are, the same cells missing.
+
+        Covariates are not sampled but kept, and items are sampled given these.
+        """
         pattern = self.repeated
         if isinstance(pattern, Sequences):
-            return _sampled_sequences(self.model.model_, pattern, random)
+            return _sampled_sequences(self.model.model_, pattern, random), np.ones(pattern.count)
         assert self.network is not None
         columns = pattern.columns
-        cells = np.array(self.network.model.draw(pattern.count, random)[0])
-        for place, states in enumerate(columns.states):
-            missing = pattern.missing(place)
-            cells[missing, place] = np.nan if place in columns.number_places else states
-        return Rows.of_codes(cells, columns)
+        absent = np.array([np.nan if p in columns.number_places else s for p, s in enumerate(columns.states)])
+        missing = np.stack([pattern.missing(place) for place in range(len(columns.states))], axis=1)
+        if not self.covariates:
+            cells = np.array(self.network.model.draw(pattern.count, random)[0])
+            return Rows.of_codes(np.where(missing, absent, cells), columns), np.ones(pattern.count)
+        given = [columns.position(name) for name in self.covariates]
+        cells = np.tile(absent, (pattern.count, 1))
+        cells[:, given] = np.stack([pattern.cells[place] for place in given], axis=1)
+        # Rows without all covariates are left out of fits.
+        known = ~missing[:, given].any(axis=1)
+        cells[known] = self.network.model.impute(Rows.of_codes(cells[known], columns), "sample", random)[0]
+        return Rows.of_codes(np.where(missing, absent, cells), columns), np.ones(pattern.count)
 
 
 def log_likelihood(model: Any, data: Rows | Sequences, weights: Floats) -> float:

@@ -1,4 +1,4 @@
-"""Charts of numbers: the density of a column in each hidden state, and correlations within groups of columns."""
+"""Charts of numbers: densities in each hidden state, correlations within groups of columns, and durations."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from eigentree.estimators.number_bins import NumberProfile
     from eigentree.estimators.profiles import Profile
 
-__all__ = ["correlation_table", "density_chart", "drawn_states"]
+__all__ = ["correlation_table", "density_chart", "drawn_states", "duration_chart"]
 
 ROLES = ("accent", "alert", "green", "pink", "hidden-line", "edge")
 """Colours of states that are drawn, the largest."""
@@ -76,6 +76,32 @@ def density_chart(profile: Profile, column: str, legend: bool = True) -> Chart:
         tuple(marks),
         (250.0, 110.0),
         NumberTable(f"{column} in each state", ("state", "share", "mean", "standard deviation"), rows),
+    )
+
+
+def duration_chart(profile: Profile, legend: bool = True) -> Chart:
+    """Return how long the largest states last: P(duration | state)."""
+    assert profile.durations is not None
+    table = profile.durations.array
+    states, longest = table.shape
+    steps = np.arange(1.0, longest + 1)
+    places = drawn_states(profile)
+    marks = [
+        Line(_curve(steps, table[place]), role, f"state {state_name(profile.states[place])}" * legend, width=1.8)
+        for place, role in places.items()
+    ]
+    means = [(state_name(state), f"{mean:.1f}") for state, mean in zip(profile.states, table @ steps, strict=True)]
+    below = left_out(len(places), states, "state", "largest")
+    high = max(float(longest), 2.0)
+    across = linear_axis("; ".join(filter(None, ["steps", below])), [1.0, high], grid=False)
+    return Chart(
+        "durations",
+        "; ".join(f"state {state}: {mean} steps on average" for state, mean in means),
+        across._replace(low=1.0, high=high),
+        linear_axis("P(duration)", [0.0, float(table[list(places)].max())]),
+        tuple(marks),
+        (330.0, 150.0),
+        NumberTable("mean duration of each state", ("state", "steps"), tuple(means)),
     )
 
 

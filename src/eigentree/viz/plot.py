@@ -29,7 +29,7 @@ from eigentree.validation import whole_number
 from eigentree.viz.diagrams import edge_ranks, graph_diagram, transition_diagram, tree_diagram
 from eigentree.viz.matplotlib_renderer import FONT, draw_chart, draw_diagram
 from eigentree.viz.model_charts import multistart_chart, profile_chart, state_sequence_chart
-from eigentree.viz.number_charts import density_chart
+from eigentree.viz.number_charts import density_chart, duration_chart
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 __all__ = [
     "decoded",
     "densities",
+    "durations",
     "graph",
     "learning_curve",
     "multistart",
@@ -302,6 +303,28 @@ def transitions(model: HiddenSequenceMixin, chain: str | None = None, ax: Any = 
         raise ParameterError(f"a fitted EMHMM has transitions to draw, not {quoted(model)}")
     profile = next(iter(profiles_of(model, None if chain is None else [chain]).values()))
     return draw_diagram(transition_diagram(profile), ax)
+
+
+def durations(model: HiddenSequenceMixin, ax: Any = None) -> Any:
+    """Return matplotlib's axes with the distribution of how many steps each state lasts.
+
+    Parameters
+    ----------
+    model : an EMHMM that was fitted with durations
+    ax : matplotlib Axes, optional
+        Where to draw; by default a figure of its own.
+
+    Raises
+    ------
+    ParameterError
+        When the model has no durations, or there is nothing to draw on.
+    """
+    if not isinstance(model, HiddenSequenceMixin):
+        raise ParameterError(f"a fitted EMHMM has durations to draw, not {quoted(model)}")
+    (profile, *_) = profiles_of(model).values()
+    if profile.durations is None:
+        raise ParameterError("the model was fitted without durations; give HMM(durations='explicit') or a family")
+    return draw_chart(duration_chart(profile), ax)
 
 
 def decoded(

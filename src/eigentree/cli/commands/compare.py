@@ -26,8 +26,8 @@ def compare(
 
     The structure is fitted by EM, by stepwise (online) EM and spectrally, beside the independence model and the
     Chow-Liu tree of the columns. Stepwise EM, which searches for no size, has 8 states with --structure auto.
-    Columns of numbers have densities by EM alone, which is then compared with normal distributions; with --numeric
-    quantiles all methods are compared on bins.
+    Columns of numbers have densities by EM and spectrally, which are then compared with normal distributions; with
+    --numeric quantiles all methods are compared on bins.
 
     Examples
     --------
@@ -86,6 +86,8 @@ def _mixed_fits(
     yield "independent", by(alone)
     if len(numbers) > 1:
         yield "one normal distribution", by(replace(alone, emissions=together, kind=None))
+    if not (shape.emissions or shape.kind):
+        yield "spectral", by(replace(shape, method="spectral"))
     yield "EM", by(shape)
 
 

@@ -59,6 +59,11 @@ def select(
         float | None,
         option(_parts, "NUMBER", "The share held out (0.2), or how many parts are in turn (5); 0 for none."),
     ] = None,
+    blrt: Annotated[
+        bool,
+        Parameter(negative="", show_default=False, help="Test each size against the next smaller one (BLRT)."),
+    ] = False,
+    jobs: Annotated[int, option(count, "NUMBER", "Processes that share the replicates of --blrt.")] = 1,
     output: BestOutput = None,
     reading: Reading = Reading(),
     seed: Seed = 0,
@@ -69,7 +74,8 @@ def select(
     These are log-likelihood, free parameters, BIC, AIC, sample-size-adjusted BIC, CAIC, ICL, entropy R² (1 where
     hidden states are certain), the share of the smallest class, and the mean log-likelihood of held-out rows, each
     under a fit to the others. Criteria compare fits by maximum likelihood, and are shown with --by one of them;
-    then nothing is held out unless --held-out says so. With -o the best is written.
+    then nothing is held out unless --held-out says so. --blrt adds the p-value of the bootstrap likelihood-ratio
+    test, small where the size is needed; it takes minutes. With -o the best is written.
 
     Examples
     --------
@@ -94,7 +100,9 @@ def select(
     hint_at_marks(rows, reading)
     estimators = {structure_words(shape): estimator_of(shape, seed, rows) for shape in shapes}
     chosen: Any = by.replace("-", "_")
-    selection = selected(rows, hidden or (2, 4, 8), estimators, by=chosen, held_out=held_out)
+    selection = selected(
+        rows, hidden or (2, 4, 8), estimators, by=chosen, held_out=held_out, blrt=blrt, n_jobs=jobs, verbose=1
+    )
     best = selection.best_trial()
     if output is not None:
         saved(best.model, output, reading.sequence)

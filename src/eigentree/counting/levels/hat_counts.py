@@ -9,7 +9,7 @@ import numpy as np
 
 from eigentree.counting.counts import Counts
 from eigentree.counting.joint_table import JointTable, collected
-from eigentree.counting.levels.hats import LEVELS, hat_values
+from eigentree.counting.levels.hats import LEVELS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -17,19 +17,22 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from eigentree.arrays import Booleans, Codes, Floats, Integers
+    from eigentree.counting.levels.hats import HatScale
 
 __all__ = ["count_hats"]
 
+MOST_PRODUCTS = 2**22
+"""Of hats that are held in memory at once."""
+
 
 def count_hats(
-    counts: Counts, chunks: Iterator[tuple[Codes, NDArray[Any] | None]], numbers: Sequence[bool]
+    counts: Counts, chunks: Iterator[tuple[Codes, NDArray[Any] | None]], scales: Sequence[HatScale | None]
 ) -> Counts:
     """Return counts with chunks of (codes, weights or None) added.
 
-    `numbers` says which columns are numbers: their codes are levels, and they are counted as so many hats as they
-    have states.
+    Codes of columns with a scale are levels, and are counted as so many hats as the column has states.
     """
-    counter = _HatCounter(counts, numbers)
+    counter = _HatCounter(counts, scales)
     for codes, weights in chunks:
         counter.add(codes, weights)
     added = counter.counts()
@@ -39,18 +42,16 @@ def count_hats(
 class _HatCounter:
     """Counts while they are being made, chunk by chunk of codes."""
 
-    def __init__(self, like: Counts, numbers: Sequence[bool]) -> None:
-        self.like, self.numbers = like, tuple(numbers)
-        layout = like.layout
-        self.missing = [
-            LEVELS if number else states for number, states in zip(numbers, like.columns.states, strict=True)
-        ]
+    def __init__(self, like: Counts, scales: Sequence[HatScale | None]) -> None:
+        self.like, layout = like, like.layout
+        every = list(zip(scales, like.columns.states, strict=True))
+        self.missing = [states if scale is None else LEVELS for scale, states in every]
+        shown = {id(scale): _spans(scale.hats(states)) for scale, states in every if scale is not None}
+        self.hats = [None if scale is None else shown[id(scale)] for scale in scales]
         self.dense = np.zeros(int(layout.table_start[-1]))
         self.sparse = layout.empty_sparse()
         self.residual: Floats | None = None
         self.rows: float = 0
-        shown = {states for number, states in zip(numbers, like.columns.states, strict=True) if number}
-        self.hats = {hats: _two_hats(hats) for hats in shown}
 
     def add(self, codes: Codes, weights: NDArray[Any] | None) -> None:
         """Count rows of codes, each as often as its weight says."""
@@ -59,21 +60,20 @@ class _HatCounter:
         known = np.stack([codes[:, c] != missing for c, missing in enumerate(self.missing)], axis=1)
         dense = set(layout.dense)
         for g, (group, shape) in enumerate(zip(layout.groups, layout.shapes, strict=True)):
-            keys, values = self._hats(codes, weights, group, shape, _all(known, group))
-            if g in dense:
-                self.dense[layout.part(g)] += np.bincount(keys, values, math.prod(shape))
-            else:
-                more = JointTable(group, shape, *collected(keys, values))
-                self.sparse[g] = self.sparse[g].plus(more, 1)
+            for keys, values in self._hats(codes, weights, group, shape, _all(known, group)):
+                if g in dense:
+                    self.dense[layout.part(g)] += np.bincount(keys, values, math.prod(shape))
+                else:
+                    more = JointTable(group, shape, *collected(keys, values))
+                    self.sparse[g] = self.sparse[g].plus(more, 1)
         # The rows that a covered group has and its holder has not, for want of a cell.
         for group, (holder, shape, part) in layout.covered.items():
             chosen = _all(known, group) & ~_all(known, holder)
             if chosen.any():
                 if self.residual is None:
                     self.residual = np.zeros(layout.residual_size)
-                self.residual[part] += np.bincount(
-                    *self._hats(codes, weights, group, shape, chosen), math.prod(shape)
-                )
+                for keys, values in self._hats(codes, weights, group, shape, chosen):
+                    self.residual[part] += np.bincount(keys, values, math.prod(shape))
 
     def _hats(
         self,
@@ -82,22 +82,28 @@ class _HatCounter:
         group: Sequence[int],
         shape: Sequence[int],
         chosen: Booleans,
-    ) -> tuple[Integers, Floats]:
-        """Return all joint hats of a group that are not 0 at some rows, and the products of their values."""
-        count = int(chosen.sum())
-        keys = np.zeros((1, count), np.int64)
-        values = np.ones((1, count)) if weights is None else weights[chosen].astype(np.float64)[None]
-        for column, states in zip(group, shape, strict=True):
-            own = codes[chosen, column]
-            if self.numbers[column]:
-                lower, parts = self.hats[states]
-                below, upper = lower[own], parts[own]
-                keys = keys * states + below
-                keys = np.concatenate([keys, keys + 1])
-                values = np.concatenate([values * (1.0 - upper), values * upper])
-            else:
-                keys = keys * states + own
-        return keys.ravel(), values.ravel()
+    ) -> Iterator[tuple[Integers, Floats]]:
+        """Yield all joint hats of a group that are not 0 at some rows, and the products of their values."""
+        hats = [self.hats[column] for column in group]
+        widths = [len(each[1]) for each in hats if each is not None]
+        cells = [codes[chosen, column] for column in group]
+        often = np.ones(len(cells[0])) if weights is None else weights[chosen].astype(np.float64)
+        if max(widths, default=2) > 2:
+            # Numbers that stand for many are few.
+            cells, often = _distinct(cells, often)
+        step = max(1, MOST_PRODUCTS // math.prod(widths))
+        for start in range(0, len(often), step):
+            part = slice(start, start + step)
+            values = often[None, part]
+            keys = np.zeros(values.shape, np.int64)
+            for own, each, states in zip(cells, hats, shape, strict=True):
+                if each is None:
+                    keys = keys * states + own[part]
+                else:
+                    first, shares = each[0][own[part]], each[1][:, own[part]]
+                    keys = np.concatenate([keys * states + first + k for k in range(len(shares))])
+                    values = np.concatenate([values * share for share in shares])
+            yield keys.ravel(), values.ravel()
 
     def counts(self) -> Counts:
         """Return what was counted."""
@@ -105,11 +111,22 @@ class _HatCounter:
         return Counts.laid_out(like.columns, like.layout, self.dense, self.sparse, self.residual, self.rows)
 
 
-def _two_hats(hats: int) -> tuple[Integers, Floats]:
-    """Return, for each level, the first of the two hats that are not 0 there, and the value of the second."""
-    levels = np.arange(LEVELS)
-    below = levels * (hats - 1) // LEVELS
-    return below, hat_values(hats, hats)[levels, below + 1]
+def _spans(hats: Floats) -> tuple[Integers, Floats]:
+    """Return, for each level, the first of its hats that is not 0, and the values of that and of those after it."""
+    shown, most = hats > 0, hats.shape[1]
+    first = shown.argmax(axis=1)
+    width = int((most - shown[:, ::-1].argmax(axis=1) - first).max())
+    first = np.minimum(first, most - width)
+    return first, np.ascontiguousarray(np.take_along_axis(hats, first[:, None] + np.arange(width), axis=1).T)
+
+
+def _distinct(cells: Sequence[Codes], often: Floats) -> tuple[list[Codes], Floats]:
+    """Return the different rows of some columns, and how often each occurs."""
+    place = np.zeros(len(often), np.int64)
+    for own in cells:
+        _, place = np.unique(place * (int(own.max(initial=0)) + 1) + own, return_inverse=True)
+    _, first, place = np.unique(place, return_index=True, return_inverse=True)
+    return [own[first] for own in cells], np.asarray(np.bincount(place, often, len(first)), np.float64)
 
 
 def _all(known: Booleans, columns: Sequence[int]) -> Booleans:

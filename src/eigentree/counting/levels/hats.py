@@ -10,13 +10,16 @@ table. Inside a level, the density of x is its marginal density.
 
 Hats at levels are whole multiples of a power of 2, and so are their products: sums of them are exact, whatever the
 order and the split of the data.
+
+A whole or rounded number stands for all numbers that are rounded to it, and is counted as the mean of the hats over
+these. So a count has a smooth density, which times its step is about its probability.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -58,6 +61,9 @@ the others' counts follow; three cells of the finest are a table of 36,000 entri
 
 MOST_HATS = HATS[-1]
 
+PARTS = 64
+"""Means of hats are multiples of 1/64: sums of products of five of them are exact for eight million rows."""
+
 POINTS = 8
 """Points of the quadrature of a level's mean."""
 
@@ -95,12 +101,14 @@ def level_tables(hats: int, counted: int = MOST_HATS) -> Floats:
     return np.asarray(np.linalg.solve((values.T @ densities).T, densities.T).T)
 
 
-def level_distribution(moments: Floats, hats: int) -> Floats:
-    """Return the distribution over levels of a column, given the moments of the hats that are counted."""
+def level_distribution(moments: Floats, hats: int, share: float = 0.0) -> Floats:
+    """Return the distribution over levels of a column, given the moments of the hats that are counted.
+
+    A share of it is uniform, so that no level is impossible: levels that were cut by other rows may be empty.
+    """
     counted = len(moments)
-    # Positive but for noise, as it is about uniform.
     table = np.maximum(level_tables(hats, counted) @ (coarse_hats(hats, counted) @ moments), 0.0)
-    return np.asarray(table / table.sum())
+    return np.asarray((1.0 - share) * table / table.sum() + share / LEVELS)
 
 
 def _hats_at(places: Floats, hats: int) -> Floats:
@@ -129,21 +137,24 @@ class HatScale:
     Attributes
     ----------
     marginal : Marginal
+    step : float
+        What all cells are multiples of; 0 where they are of nothing.
     """
 
     marginal: Marginal
+    step: float = 0.0
 
     @classmethod
-    def of(cls, values: Floats, weights: Floats) -> HatScale:
+    def of(cls, values: Floats, weights: Floats, step: float = 0.0) -> HatScale:
         """Return the levels of some numbers, each as often as its weight says; NaN is missing."""
         # Tables of categories alone need none of this.
         from eigentree.emissions.marginal import fitted_marginal
 
-        return cls(fitted_marginal(values, weights))
+        return cls(fitted_marginal(values, weights), step)
 
     def same_as(self, other: HatScale | None) -> bool:
         """Return whether all numbers have the same levels as on another scale."""
-        if other is None:
+        if other is None or self.step != other.step:
             return False
         here, there = (each.marginal.__getstate__() for each in (self, other))
         return all(np.array_equal(value, there[name]) for name, value in here.items())
@@ -155,6 +166,23 @@ class HatScale:
         place = np.floor(self.marginal.cdf(values[known]) * LEVELS)
         made[known] = np.clip(place, 0, LEVELS - 1)
         return made
+
+    def hats(self, counted: int) -> Floats:
+        """Return what a cell in each level is counted as: the mean of each hat over the numbers it stands for."""
+        values, levels = hat_values(counted, counted), np.arange(LEVELS)
+        if not self.step:
+            return values
+        middles = self.at((levels + 0.5) / LEVELS)
+        ends = [self.marginal.cdf(middles + side * self.step / 2) * LEVELS for side in (-1, 1)]
+        below = np.concatenate([np.zeros((1, counted)), values.cumsum(axis=0)])
+
+        def upto(places: Floats) -> Floats:
+            whole = np.minimum(places.astype(np.int64), LEVELS - 1)
+            return below[whole] + (places - whole)[:, None] * values[whole]
+
+        # A level at least.
+        low, high = np.minimum(ends[0], levels), np.maximum(ends[1], levels + 1.0)
+        return _in_parts((upto(high) - upto(low)) / (high - low)[:, None])
 
     def log_density(self, values: Floats) -> Floats:
         """Return the log density of each number given its level; 0 where it is missing."""
@@ -197,9 +225,18 @@ class HatScale:
             made[:, place] = self.at((level + part) / LEVELS)
         return made
 
-    def __getstate__(self) -> dict[str, Marginal]:
+    def __getstate__(self) -> dict[str, Any]:
         # What was worked out on the way is worked out again.
-        return {"marginal": self.marginal}
+        return {"marginal": self.marginal, "step": self.step}
+
+
+def _in_parts(tables: Floats) -> Floats:
+    """Return distributions rounded to multiples of 1 / `PARTS`, still normalised."""
+    whole = np.floor(tables * PARTS)
+    short = PARTS - whole.sum(axis=1, keepdims=True)
+    # Those cut by most are rounded up.
+    place = np.argsort(np.argsort(whole - tables * PARTS, axis=1, kind="stable"), axis=1)
+    return np.asarray((whole + (place < short)) / PARTS)
 
 
 OTHER_LEVELS = (

@@ -10,6 +10,7 @@ import numpy as np
 from eigentree.counting.levels.hats import LEVELS, HatScale, level_codes
 from eigentree.data.streams.encoded_stream import Encoded
 from eigentree.data.tables.columns import Columns
+from eigentree.data.tables.numbers import Numbers
 from eigentree.data.tables.rows import Rows
 
 if TYPE_CHECKING:
@@ -19,7 +20,15 @@ if TYPE_CHECKING:
 
     from eigentree.arrays import Codes, Floats
 
-__all__ = ["MOST_VALUES", "NumberSample", "level_chunks", "level_rows", "number_scales", "with_states"]
+__all__ = [
+    "MOST_VALUES",
+    "NumberSample",
+    "column_step",
+    "level_chunks",
+    "level_rows",
+    "number_scales",
+    "with_states",
+]
 
 MOST_VALUES = 2**18
 """Most different numbers of a column from which its smooth density is learned: their cdf errs by 0.001 at most."""
@@ -39,8 +48,14 @@ def number_scales(rows: Rows | Encoded, weights: NDArray[Any] | None) -> tuple[H
         sample = NumberSample.empty(len(columns.numbers)).update(rows.values(), weights)
     found: list[HatScale | None] = [None] * len(columns.names)
     for place, values, counted in zip(columns.number_places, sample.values, sample.weights, strict=True):
-        found[place] = HatScale.of(values, counted)
+        found[place] = HatScale.of(values, counted, column_step(columns, place))
     return tuple(found)
+
+
+def column_step(columns: Columns, place: int) -> float:
+    """Return what the numbers of a column are multiples of; 0 where they are of nothing."""
+    numbers = columns.meanings[place]
+    return numbers.step if isinstance(numbers, Numbers) else 0.0
 
 
 def _sampled(rows: Encoded) -> NumberSample:

@@ -36,7 +36,8 @@ def scales_content(writer: Writer, scales: Sequence[HatScale | None]) -> list[An
             continue
         writer.array(f"density.{channel}", scale.marginal.density)
         numbers = {name: plain(float(getattr(scale.marginal, name)), name) for name in NUMBERS}
-        made.append({**numbers, "points": len(scale.marginal.density)})
+        step = {"step": plain(float(scale.step), "step")} if scale.step else {}
+        made.append({**numbers, **step, "points": len(scale.marginal.density)})
     return made
 
 
@@ -54,8 +55,9 @@ def read_scales(reader: Reader, content: Any, numbers: Sequence[int], channels: 
 def _scale(reader: Reader, channel: int, content: Any) -> HatScale:
     from eigentree.emissions.marginal import POWERS, Marginal
 
-    entry = Section(content, "the levels of a channel", (*NUMBERS, "points"))
+    entry = Section(content, "the levels of a channel", (*NUMBERS, "points"), ("step",))
     values = {name: entry.number(name) for name in NUMBERS}
+    multiple = entry.number("step") if entry.has("step") else 0.0
     density = reader.floats(f"density.{channel}", entry.whole("points", 2, MOST_POINTS)).copy()
     step = (values["stop"] - values["start"]) / (len(density) - 1)
     proper = (
@@ -63,10 +65,11 @@ def _scale(reader: Reader, channel: int, content: Any) -> HatScale:
         and values["stop"] > values["start"]
         and min(values["unit"], values["width"], values["tail"]) > 0
         and values["tail"] <= 1
+        and 0 <= multiple < math.inf
         and POWERS[0] <= values["power"] <= POWERS[-1]
         and float(density.min()) >= 0
         and abs(float(np.trapezoid(density, dx=step)) - 1) < UNEVEN
     )
     if not proper:
         raise FileError("the marginal density of a channel is none")
-    return HatScale(Marginal(density=density, **values))
+    return HatScale(Marginal(density=density, **values), multiple)

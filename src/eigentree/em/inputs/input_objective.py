@@ -27,8 +27,9 @@ if TYPE_CHECKING:
     from eigentree.em.multistart import Multistart
     from eigentree.emissions.base import Emission
     from eigentree.inference.sequences.input_chain import Dependence
+    from eigentree.inference.sequences.number_steps import Numbered
 
-__all__ = ["InputLayout", "InputObjective", "fit_with_inputs", "without_inputs"]
+__all__ = ["InputLayout", "InputObjective", "fit_with_inputs", "gradient_of", "without_inputs"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +49,16 @@ class InputLayout(NumberChainLayout):
     covariates: int = 1
     kinds: tuple[Dependence, ...] = ()
     rank: int = 1
+
+    @classmethod
+    def of(  # type: ignore[override]
+        cls, plain: ChainLayout, design: Floats, kinds: tuple[Dependence, ...], numbers: Numbered
+    ) -> InputLayout:
+        """Return where parameters stand, given those of the chain without inputs and the inputs that differ."""
+        scales = np.abs(design).max(axis=0)
+        rank = int(np.linalg.matrix_rank(design / np.where(scales > 0, scales, 1.0)))
+        own = (plain.sizes, plain.order, plain.channels, plain.allowed, plain.starts, dict(numbers))
+        return cls(*own, design.shape[1], kinds, rank)
 
     @cached_property
     def plain(self) -> NumberChainLayout:
@@ -227,7 +238,7 @@ class InputObjective(SequenceObjective):
         layout, design = self.layout, self.walk.design
         tables, emissions = layout.dependent(parameters)
         found = self.expected(tables, emissions)
-        gradients = [_score(table, counts, design) for table, counts in zip(tables, found.tables, strict=True)]
+        gradients = [gradient_of(table, counts, design) for table, counts in zip(tables, found.tables, strict=True)]
         if layout.starts:
             gradients[0][:] = 0.0
         of_tables = np.concatenate([own.ravel() for own in gradients])
@@ -262,7 +273,7 @@ def _maximised(table: DependentTable, counts: Floats, design: Floats) -> Depende
     return replace(table, array=array)
 
 
-def _score(table: DependentTable, counts: Floats, design: Floats) -> Floats:
+def gradient_of(table: DependentTable, counts: Floats, design: Floats) -> Floats:
     """Return the gradient of the expected log-likelihood of a table, in the shape of its array."""
     if table.kind != "logit":
         wide = counts if table.kind == "tables" else counts[0]

@@ -78,7 +78,7 @@ def checked_emissions(emissions: Any) -> dict[tuple[str, ...], Any]:
             if name in seen:
                 raise ParameterError(f"emissions name {name!r} twice; a column has one emission")
             seen.add(name)
-        if family != CATEGORICAL:
+        if not (isinstance(family, str) and family == CATEGORICAL):
             family_of(family, len(group))
     return given
 

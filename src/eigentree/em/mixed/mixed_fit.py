@@ -14,6 +14,7 @@ from eigentree.em.parameters import ParameterLayout
 from eigentree.em.tree_fit import TreeFit
 from eigentree.emissions.families import make
 from eigentree.errors import DataError, naming
+from eigentree.graphs.junction_tree import JunctionTree
 from eigentree.inference.mixed.number_leaves import blocks_of
 
 if TYPE_CHECKING:
@@ -63,6 +64,7 @@ def mixed_layout(
     constrained: ConstrainedLayout | None = None,
 ) -> MixedLayout:
     """Return where parameters stand for a graph whose number columns have these families, given all rows."""
+    JunctionTree.of(graph)  # raises an error where there are more states than EM can take
     blocks = blocks_of(graph, families)
     column = {name: place for place, name in enumerate(names)}
     emissions = {}

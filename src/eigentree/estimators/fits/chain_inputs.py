@@ -72,17 +72,4 @@ def chain_with_inputs(
             check_cells(
                 "the tables of all inputs", count * len(both.design), "join or round inputs", ParameterError
             )
-    scales = np.abs(both.design).max(axis=0)
-    rank = int(np.linalg.matrix_rank(both.design / np.where(scales > 0, scales, 1.0)))
-    made = InputLayout(
-        layout.sizes,
-        layout.order,
-        layout.channels,
-        layout.allowed,
-        layout.starts,
-        numbers,
-        both.design.shape[1],
-        kinds,
-        rank,
-    )
-    return both, columns, made
+    return both, columns, InputLayout.of(layout, both.design, kinds, numbers)

@@ -14,6 +14,7 @@ from eigentree.estimators.mixins.information_criteria import Criteria
 from eigentree.estimators.mixins.sequence_mixin import IMPOSSIBLE, SequenceMixin, distributions_or_uniform
 from eigentree.inference.networks.hidden_variables import Decoded
 from eigentree.inference.queries import warn_undefined
+from eigentree.inference.sequences.duration_chain import DurationChain
 from eigentree.validation import (
     one_of,
     our_arithmetic,
@@ -63,7 +64,24 @@ class HiddenSequenceMixin(SequenceMixin):
             if columns.position(name) not in columns.number_places
         }
         tables = {"start": starts, "transitions": moves, "emissions": shown}
-        return TablesByName((name, _one_or_all(found)) for name, found in tables.items() if found)
+        made = TablesByName((name, _one_or_all(found)) for name, found in tables.items() if found)
+        if isinstance(chain, DurationChain):
+            labels = [range(chain.states), range(1, chain.durations.shape[1] + 1)]
+            made["durations"] = LabeledTable(chain.durations, ["state", "duration"], labels)
+        return made
+
+    @property
+    def durations_(self) -> Floats:
+        """The mean number of steps that each state lasts, shape (states,), of one chain of order 1.
+
+        Without `durations` it is that of a Markov chain, infinite where a state is never left.
+        """
+        chain = self.model_
+        if isinstance(chain, DurationChain):
+            return chain.mean_durations
+        stay = np.diag(self._of_one_chain("durations_", "transitions"))
+        mean: Floats = np.divide(1.0, 1.0 - stay, out=np.full(len(stay), np.inf), where=stay < 1)
+        return mean
 
     @property
     def emissions_(self) -> dict[tuple[str, ...], Emission]:

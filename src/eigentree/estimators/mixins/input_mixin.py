@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 import numpy as np
 
@@ -12,20 +12,25 @@ from eigentree.data.tables.labeled_table import LabeledTable, TablesByName
 from eigentree.errors import DataError, quoted
 from eigentree.estimators.mixins.constructor_parameters import cloned
 from eigentree.estimators.mixins.hidden_sequence_mixin import HiddenSequenceMixin
+from eigentree.estimators.mixins.uncertainty_mixin import UncertaintyMixin
 from eigentree.inference.sequences.input_chain import InputChain
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from numpy.typing import ArrayLike
+
     from eigentree.arrays import Floats
     from eigentree.data.sequences.sequence_codes import Sequences
+    from eigentree.estimators.mixins.uncertainty_mixin import EstimateOptions
     from eigentree.inference.networks.network import LatentNetwork
+    from eigentree.uncertainty.estimates import Estimates
 
 __all__ = ["InputMixin"]
 
 
-class InputMixin(HiddenSequenceMixin):
-    """Queries of a hidden Markov model that take inputs, where it was fitted with some.
+class InputMixin(UncertaintyMixin, HiddenSequenceMixin):
+    """Queries and standard errors of a hidden Markov model that take inputs, where it was fitted with some.
 
     `inputs` are one row for each step, or one for each sequence, in any form that `fit` takes.
     """
@@ -109,6 +114,22 @@ class InputMixin(HiddenSequenceMixin):
                 states = [range(model.states), names, self._columns.labels(what)]
                 found[what] = LabeledTable(array, ["state", "covariate", what], states)
         return found
+
+    def odds_ratios(self, X: ArrayLike | Any = None, **options: Unpack[EstimateOptions]) -> Estimates:
+        """Return the odds ratios of inputs: by how much odds of a state rise with one unit of each, with intervals.
+
+        They are the exponentials of the coefficients in `estimates`, relative to the first state that is possible.
+
+        Parameters
+        ----------
+        X : the training data, optional
+        **options
+            As those of `estimates`.
+        """
+        from eigentree.uncertainty.quantities import ratios_of
+
+        self._require_fit()
+        return self.estimates(X, **options | {"statistic": ratios_of})
 
     @property
     def tables_(self) -> dict[str, Any]:

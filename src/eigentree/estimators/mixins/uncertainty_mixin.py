@@ -9,6 +9,7 @@ from eigentree.data.streams.sources import is_stream
 from eigentree.data.tables.labeled_table import LabeledTable, TablesByName
 from eigentree.errors import DataError, ParameterError
 from eigentree.estimators.mixins.constructor_parameters import Parameters
+from eigentree.estimators.mixins.sequence_mixin import SequenceMixin
 from eigentree.validation import our_arithmetic
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from eigentree.uncertainty.estimates import Estimates
     from eigentree.uncertainty.information import Kind
 
-__all__ = ["UncertaintyMixin"]
+__all__ = ["EstimateOptions", "UncertaintyMixin"]
 
 AVERAGE = (
     "the model averages several fits, so its tables have no standard errors; fit a graph or a template such as "
@@ -107,9 +108,9 @@ class UncertaintyMixin(Parameters):
         given: dict[str, Any] = {"lengths": lengths, "sample_weight": sample_weight, "inputs": inputs}
         if X is None:
             X, given = self._training
-        if given.pop("inputs", None) is not None:
-            raise DataError("there are no standard errors of models with inputs yet; use bootstrap")
-        fitted = FittedModel.of(self, X, given.get("lengths"), given.get("sample_weight"))
+        if isinstance(self, SequenceMixin):
+            X, given["inputs"] = self._parted(X, given.get("inputs"))
+        fitted = FittedModel.of(self, X, given.get("lengths"), given.get("sample_weight"), given.get("inputs"))
         return Information(free_model(fitted)).estimates(statistic, kind, clusters)
 
     def vcov(self, X: ArrayLike | Any = None, **options: Unpack[EstimateOptions]) -> Floats:

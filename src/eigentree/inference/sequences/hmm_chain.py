@@ -246,7 +246,7 @@ class Chain:
 
     def drawn(self, starts: Integers, random: np.random.Generator) -> NDArray[Any]:
         """Return the cells of new sequences, shape (steps, channels): codes, or floats where some are numbers."""
-        states = sample_steps(starts, self.links, random.random(int(starts[-1])))
+        states = self.drawn_states(starts, random)
         kind = np.float64 if self.numbers else self.columns.code_type
         cells = np.empty((len(states), len(self.emissions)), kind, order="F")
         for channel, table in enumerate(self.emissions):
@@ -255,6 +255,10 @@ class Chain:
         for group, emission in self.numbers.items():
             cells[:, list(group)] = emission.sampled(np.full((len(states), len(group)), np.nan), states, random)
         return cells
+
+    def drawn_states(self, starts: Integers, random: np.random.Generator) -> Integers:
+        """Return the hidden states of new sequences, end to end."""
+        return sample_steps(starts, self.links, random.random(int(starts[-1])))
 
     def sampled_states(self, sequences: Sequences, random: np.random.Generator) -> Integers:
         """Return the hidden states of all steps, sampled given the sequences; -1 where one is impossible."""

@@ -10,6 +10,7 @@ import numpy as np
 from eigentree.data.sequences.inputs import are_symbols, design_names
 from eigentree.data.tables.columns import columns_content, columns_of
 from eigentree.errors import FileError
+from eigentree.inference.sequences.duration_chain import DurationChain
 from eigentree.inference.sequences.hmm_chain import Chain
 from eigentree.inference.sequences.input_chain import Dependence, DependentTable, InputChain, InputTables
 from eigentree.io.documents import Section, whole
@@ -38,8 +39,11 @@ def chain_content(writer: Writer, chain: Chain | InputChain) -> dict[str, Any]:
         writer.flat("tables", [possible, *(table.array for table in tables)])
         inputs = {"columns": columns_content(chain.input_columns), "kinds": [table.kind for table in tables]}
         return {"states": chain.states, "order": 1, "inputs": inputs} | _numbers_content(writer, chain)
-    writer.flat("tables", [*(table for links in chain.chains for table in links), *chain.emissions])
+    lasting = [chain.durations] if isinstance(chain, DurationChain) else []
+    writer.flat("tables", [*(table for links in chain.chains for table in links), *chain.emissions, *lasting])
     content: dict[str, Any] = {"states": chain.states, "order": chain.order} | _numbers_content(writer, chain)
+    if lasting:
+        content["max_duration"] = lasting[0].shape[1]
     return content | ({"chains": list(chain.sizes)} if chain.parallel else {})
 
 
@@ -59,7 +63,7 @@ def _numbers_content(writer: Writer, chain: Chain | InputChain) -> dict[str, Any
 
 def read_chain(reader: Reader, content: Any, columns: Columns) -> Chain | InputChain:
     """Return the chain of a document and the tables of the file."""
-    entry = Section(content, "a chain", ("states", "order"), ("chains", "numbers", "inputs"))
+    entry = Section(content, "a chain", ("states", "order"), ("chains", "numbers", "inputs", "max_duration"))
     states, order = entry.whole("states", 1, MOST_ENTRIES), entry.whole("order", 1, 64)
     if states ** (order + 1) > MOST_ENTRIES:
         raise FileError("a chain of so many states and such an order has tables beyond all memory")
@@ -67,11 +71,17 @@ def read_chain(reader: Reader, content: Any, columns: Columns) -> Chain | InputC
         return _read_with_inputs(reader, entry, columns, states)
     sizes = _sizes(entry["chains"], states) if entry.has("chains") else [states]
     links = [(size,) * (earlier + 1) for size in sizes for earlier in range(order + 1)]
-    tables = reader.flat("tables", links + [(states, count) for count in columns.states])
+    lasting = [(states, entry.whole("max_duration", 1, MOST_ENTRIES))] if entry.has("max_duration") else []
+    if lasting and (order > 1 or len(sizes) > 1):
+        raise FileError("durations are those of one chain of order 1")
+    tables = reader.flat("tables", [*links, *((states, count) for count in columns.states), *lasting])
     for table in tables:
         _check_distributions(table)
     chains = [tables[first : first + order + 1] for first in range(0, len(links), order + 1)]
     numbers = _numbers(reader, entry, columns, (states,))
+    if lasting:
+        start, moves, *emissions, durations = tables
+        return DurationChain(columns, (start, moves), tuple(emissions), (), numbers, durations=durations)
     return Chain.of(columns, chains, tables[len(links) :], numbers)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from eigentree.data.tables.rows import Rows, rows_at_a_time
 from eigentree.errors import DataError
 from eigentree.spectral.learn.level_density import LevelDensity
 from eigentree.spectral.learn.spectral_fit import SpectralModel
-from eigentree.validation import Seed, different_names, generator, one_of, our_arithmetic
+from eigentree.validation import FILL_METHODS, FillMethod, Seed, different_names, generator, one_of, our_arithmetic
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -141,13 +141,14 @@ class SpectralNumberModel(SpectralModel):
 
     @our_arithmetic
     def impute(  # type: ignore[override]
-        self, X: ArrayLike | Any, method: Literal["mode", "median", "sample"] = "mode", seed: Seed = None
+        self, X: ArrayLike | Any, method: FillMethod = "mode", seed: Seed = None
     ) -> tuple[Floats, int]:
         """Return codes of categories and values of numbers, missing ones filled, and how many were undefined.
 
-        "mode" fills in the mean of numbers, "median" their median; "sample" samples all missing cells of a row.
+        "mode" and "mean" fill in the mean of numbers, "median" their median; "sample" samples all missing cells of
+        a row.
         """
-        one_of("method", method, ("mode", "median", "sample"))
+        one_of("method", method, FILL_METHODS)
         rows, random = Rows.of(X, self.table), generator(seed)
         filled, undefined = np.empty((rows.count, len(self.table.names))), 0
         step = rows_at_a_time(sum(self.columns.states))

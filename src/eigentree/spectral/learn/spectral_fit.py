@@ -276,14 +276,13 @@ def counted_marginals(counts: Counts, added: float, hats: Sequence[int] = ()) ->
     """
     tables, columns = CountedTables(counts, added), range(len(counts.columns.names))
     every = zip((tables.marginal(column) for column in columns), hats or (0,) * len(columns), strict=True)
-    return tuple(level_distribution(table, own) if own else table for table, own in every)
+    return tuple(level_distribution(table, own, tables.share) if own else table for table, own in every)
 
 
-def exact_marginals(source: MomentSource, graph: LatentGraph, hats: Sequence[int] = ()) -> tuple[Floats, ...]:
-    """Return the distribution of each column as a source knows it; of columns with hat functions over levels."""
+def exact_marginals(source: MomentSource, graph: LatentGraph) -> tuple[Floats, ...]:
+    """Return the distribution of each column as a source knows it."""
     tables = (np.maximum(joint_of(source, [name]), 0.0) for name in graph.observed)
-    every = zip(tables, hats or (0,) * len(graph.observed), strict=True)
-    return tuple(level_distribution(table, own) if own else table / table.sum() for table, own in every)
+    return tuple(table / table.sum() for table in tables)
 
 
 @dataclass(frozen=True, eq=False)

@@ -24,6 +24,7 @@ from eigentree.spectral.learn.number_model import SpectralNumberModel
 from eigentree.spectral.learn.shrinkage import model_of
 from eigentree.spectral.learn.spectral_fit import LearnedEdge, SpectralFit, SpectralModel, with_levels
 from eigentree.spectral.sequences.sequence_model import SpectralSequenceModel
+from eigentree.spectral.sequences.transducer import Transducer
 from eigentree.spectral.sequences.window_operators import WindowFit
 
 if TYPE_CHECKING:
@@ -288,6 +289,7 @@ def _plan_content(plan: WindowPlan) -> dict[str, Any]:
             for bond in plan.bonds
         ],
         **({"hats": list(plan.hats)} if any(plan.hats) else {}),
+        **({"pairs": True} if plan.pairs else {}),
     }
 
 
@@ -296,7 +298,7 @@ def _groups_content(groups: tuple[Group, ...]) -> list[list[list[int]]]:
 
 
 def _read_plan(content: Any) -> WindowPlan:
-    entry = Section(content, "a plan of windows", ("states", "blocks", "leaf_ranks", "bonds"), ("hats",))
+    entry = Section(content, "a plan of windows", ("states", "blocks", "leaf_ranks", "bonds"), ("hats", "pairs"))
     blocks = ChannelBlocks(entry.wholes("states", 1), entry.wholes("blocks", 1))
     if sum(blocks.sizes) != len(blocks.states) or not blocks.sizes:
         raise FileError("the blocks of a plan do not hold each channel once")
@@ -320,7 +322,10 @@ def _read_plan(content: Any) -> WindowPlan:
         if any(group[0] < here for group in inside) or any(group[-1] >= here for group in outside):
             raise FileError("the cells of a bond are not on their sides of it")
         made.append(WindowBond(bond.whole("rank", 1), inside, outside))
-    return WindowPlan(blocks, ranks, tuple(made), hats)
+    pairs = entry.has("pairs")
+    if pairs and (len(blocks.sizes), ranks) != (1, blocks.symbols):
+        raise FileError("a plan of pairs has one block, and as many features as symbols")
+    return WindowPlan(blocks, ranks, tuple(made), hats, pairs)
 
 
 def _read_groups(bond: Section, name: str, blocks: int) -> tuple[Group, ...]:
@@ -393,4 +398,4 @@ def read_sequence_model(reader: Reader, content: Any, statistics: SequenceStatis
         reader.floats("high", len(ranks), max(ranks)),
         hats,
     )
-    return SpectralSequenceModel(fit, *settings, statistics.scales)
+    return (Transducer if plan.pairs else SpectralSequenceModel)(fit, *settings, statistics.scales)

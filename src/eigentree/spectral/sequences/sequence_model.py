@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
@@ -126,16 +126,23 @@ class SpectralSequenceModel:
         found = np.empty(sequences.count)
 
         def score(part: tuple[int, int]) -> None:
-            patterns, own = self._patterns(sequences, *part)
-            found[part[0] : part[1]] = self.scored(patterns, own).log_prob
-            if self.numbers:
-                found[part[0] : part[1]] += self._inside_levels(sequences, *part)
+            found[part[0] : part[1]] = self._log_prob_of(sequences, *part)
 
         parts = list(batches_of_steps(sequences.starts, -(-sequences.steps // threads)))
         # Made before threads need it.
         _ = self.operators, self._floor
         list(in_order(lambda k: score(parts[k]), len(parts), threads))
         return found
+
+    def _log_prob_of(self, sequences: Sequences, first: int, last: int) -> Floats:
+        """Return the log probability of some of the sequences."""
+        patterns, own = self._patterns(sequences, first, last)
+        found = self.scored(patterns, own).log_prob
+        return found + self._inside_levels(sequences, first, last) if self.numbers else found
+
+    def step_scores(self, codes: Codes, starts: Integers, begins: Booleans) -> Floats:
+        """Return the log probability of each step given those before it; arguments are those of `scored`."""
+        return self.scored(codes, starts, begins, each=True).each
 
     def _inside_levels(self, sequences: Sequences, first: int, last: int) -> Floats:
         """Return the log density of the numbers of each of some sequences given their levels."""
@@ -185,24 +192,32 @@ class SpectralSequenceModel:
 
         Cells are codes; where there are numbers, all are floats, and of numbers they are the numbers.
         """
-        blocks = self.fit.plan.blocks
-        dtype = np.min_scalar_type(max(blocks.states))
-        made = np.empty((int(starts[-1]), len(blocks.states)), dtype, order="F")
-        nothing = np.array(blocks.patterns) - 1
+        states = self.fit.plan.blocks.states
+        dtype = np.min_scalar_type(max(states))
+        made = np.empty((int(starts[-1]), len(states)), dtype, order="F")
         for first, last in batches_of_steps(starts):
             begin, end = int(starts[first]), int(starts[last])
-            empty = np.empty((len(nothing), end - begin), np.min_scalar_type(int(nothing.max())))
-            empty[:] = nothing[:, None]
-            own = starts[first : last + 1] - begin
-            sample_sequences(self.operators, self._floor, empty, own, np.asarray(random.random(empty.shape)))
-            made[begin:end] = blocks.decoded(empty.T, dtype)
+            missing = np.empty((end - begin, len(states)), dtype, order="F")
+            missing[:] = states
+            made[begin:end] = self._drawn(missing, starts[first : last + 1] - begin, random)
         return numbers_in_levels(made, self.scales, random) if self.numbers else made
+
+    def _drawn(self, codes: Codes, starts: Integers, random: np.random.Generator) -> Codes:
+        """Return codes of sequences whose missing cells are sampled, each given the cells before it alone."""
+        blocks = self.fit.plan.blocks
+        cells = blocks.encoded(codes).T.astype(blocks.pattern_type, order="C")
+        sample_sequences(self.operators, self._floor, cells, starts, np.asarray(random.random(cells.shape)))
+        return blocks.decoded(cells.T, codes.dtype)
 
     def _patterns(self, sequences: Sequences, first: int, last: int) -> tuple[Codes, Integers]:
         """Return the patterns of some sequences, and where each starts among them."""
         begin, end = int(sequences.starts[first]), int(sequences.starts[last])
-        codes = level_codes(sequences.codes[begin:end], sequences.values[begin:end], self.scales)
+        codes = self._codes(sequences, slice(begin, end))
         return self.fit.plan.blocks.encoded(codes), sequences.starts[first : last + 1] - begin
+
+    def _codes(self, sequences: Sequences, steps: slice = slice(None)) -> Codes:
+        """Return the codes of some steps, of numbers those of their levels."""
+        return level_codes(sequences.codes[steps], sequences.values[steps], self.scales)
 
     def _parts(self, sequences: Sequences) -> Iterator[tuple[int, int, Codes, Integers]]:
         """Yield some sequences at a time: the first, the one after the last, their patterns and their starts."""
@@ -257,7 +272,7 @@ class SpectralSequenceModel:
         samples all missing cells of a sequence together.
         """
         starts = sequences.starts
-        codes = level_codes(sequences.codes, sequences.values, self.scales)
+        codes = self._codes(sequences)
         made: Codes | Floats = codes.astype(np.float64) if self.numbers else codes.copy(order="F")
         for first, last in batches_of_steps(starts):
             begin, end = int(starts[first]), int(starts[last])
@@ -312,12 +327,13 @@ def choose_windows(
     floor: float | None = None,
     scaled: bool | None = None,
     hats: int | None = None,
+    kind: type[SpectralSequenceModel] = SpectralSequenceModel,
 ) -> tuple[SpectralSequenceModel, Tried]:
     """Return the model of some statistics at the best shrinkage and floor, and what was tried.
 
     As for tables (`chosen`), by the likelihood of held-out pieces. Whether counts are scaled to equal noise is
     chosen with the shrinkage; with a given one they are. So is the number of hats of channels of numbers; with a
-    given shrinkage it is `usual_hats`.
+    given shrinkage it is `usual_hats`. Models are of a `kind`, which says what the likelihood is.
     """
     sample, plan = statistics.sample, statistics.plan
     options = _options(statistics, scaled, hats)
@@ -336,7 +352,8 @@ def choose_windows(
                 marginals = cell_marginals(rest, added)
                 for way, (scale, own) in zip(ways, options, strict=True):
                     fit = learn_windows(rest, added, marginals, scale, own)
-                    way.append(_trial(fit, level_marginals(plan, marginals, own), pieces))
+                    own_marginals = level_marginals(plan, marginals, own, _share(rest, added))
+                    way.append(_trial(kind(fit, 0.0, 0.0, own_marginals), pieces))
                 lengths.append(np.diff(pieces.own, axis=1)[:, 0])
                 found.append(weights)
         every = np.concatenate(found)
@@ -345,11 +362,17 @@ def choose_windows(
     def model(way: int, shrinkage: float, floor: float, added: float, smoothing: float) -> SpectralSequenceModel:
         scale, own = options[way]
         fit = learn_windows(statistics, added, cell_marginals(statistics, added), scale, own)
-        marginals = level_marginals(plan, cell_marginals(statistics, smoothing), own)
-        return SpectralSequenceModel(fit, shrinkage, floor, marginals, statistics.scales)
+        share = _share(statistics, smoothing)
+        marginals = level_marginals(plan, cell_marginals(statistics, smoothing), own, share)
+        return kind(fit, shrinkage, floor, marginals, statistics.scales)
 
     held_out = trials if len(sample.hashes) else None
     return chosen(statistics.steps, pseudo_windows(plan), held_out, model, shrinkage, floor)
+
+
+def _share(statistics: SequenceStatistics, added: float) -> float:
+    """Return the share of all cells that so many pseudo-cells are."""
+    return added / (added + statistics.steps) if added else 0.0
 
 
 def _options(statistics: SequenceStatistics, scaled: bool | None, hats: int | None) -> list[tuple[bool, int]]:
@@ -368,14 +391,13 @@ def _options(statistics: SequenceStatistics, scaled: bool | None, hats: int | No
     return [(scale, own) for own in (usual, *others)]
 
 
-def _trial(fit: WindowFit, marginals: tuple[Floats, ...], pieces: SequencePieces) -> HeldOutScore:
+def _trial(model: SpectralSequenceModel, pieces: SequencePieces) -> HeldOutScore:
     def score(shrinkage: float, floor: float) -> Floats:
         """Return the log probability of each held-out piece, given the steps before it that are known."""
-        scores = SpectralSequenceModel(fit, shrinkage, floor, marginals).scored(
-            pieces.codes, pieces.starts, pieces.begins, each=True
-        )
+        own = replace(model, shrinkage=shrinkage, floor=floor)
+        scores = own.step_scores(pieces.codes, pieces.starts, pieces.begins)
         least = LEAST_LOG * pieces.codes.shape[1]
-        sums = np.concatenate([[0.0], np.cumsum(np.maximum(scores.each, least))])
+        sums = np.concatenate([[0.0], np.cumsum(np.maximum(scores, least))])
         first, last = (pieces.starts[:-1, None] + pieces.own).T
         return np.asarray(sums[last] - sums[first])
 

@@ -70,11 +70,16 @@ def cell_marginals(statistics: SequenceStatistics, added: float) -> tuple[Floats
     return tuple(tables.marginal(channel) for channel in range(len(statistics.plan.states)))
 
 
-def level_marginals(plan: WindowPlan, marginals: Sequence[Floats], hats: int) -> tuple[Floats, ...]:
-    """Return the distributions of all blocks as those over their symbols: numbers over levels in place of hats."""
+def level_marginals(
+    plan: WindowPlan, marginals: Sequence[Floats], hats: int, share: float = 0.0
+) -> tuple[Floats, ...]:
+    """Return the distributions of all blocks as those over their symbols: numbers over levels in place of hats.
+
+    Of those over levels a share is uniform.
+    """
     made = []
     for counted, marginal in zip(plan.hats, marginals, strict=True):
-        made.append(level_distribution(marginal, hats) if counted else marginal)
+        made.append(level_distribution(marginal, hats, share) if counted else marginal)
     return tuple(made)
 
 
@@ -201,6 +206,15 @@ class _StepLearning:
         self.channel_features = features
         self.squares = [self._mean_squares(channel) for channel in range(len(features))]
         self.features = ColumnFeatures.stack([features[cell.channel] for cell in plan.cells])
+        self.own_features = self.features
+        if plan.pairs:
+            # What pairs show of hidden states is known from few features, and all pairs have operators.
+            leaves = [_every_symbol(marginal) for marginal in self.marginals]
+            own = [
+                leaves[cell.channel][0].projection if cell.lag == 0 else features[cell.channel]
+                for cell in plan.cells
+            ]
+            self.own_features = ColumnFeatures.stack(own)
         bonds = [self._bond(channel) for channel in range(len(plan.states))]
         edges = [
             self._edge(
@@ -259,6 +273,9 @@ class _StepLearning:
             pairs = [maps @ pair for pair in pairs]
         pairs = [self._coarser_view(pair, other)[None, None] for pair, other in zip(pairs, others, strict=True)]
         rank = self.plan.leaf_ranks[channel]
+        if self.plan.pairs:
+            # The states before and after a pair.
+            rank = min(rank, 2 * self.plan.bonds[channel].rank)
         bond = leaf_bond(pairs, rank, np.array([[[self.rows]]]) if self.scaled else None)
         tables = [pair.sum(axis=axis)[0, 0] for pair in pairs for axis in (-1, -2)]
         variance = np.mean([np.mean(table * (1 - table)) for table in tables])
@@ -310,7 +327,10 @@ class _StepLearning:
         for after in self.plan.following(channel):
             pairs = zip(self.outside[channel], edge.solves, strict=True)
             blocks.append(
-                sum((self._moment((own, after, before)) @ solve for before, solve in pairs), np.zeros(()))
+                sum(
+                    (self._moment((own, after, before), self.own_features) @ solve for before, solve in pairs),
+                    np.zeros(()),
+                )
             )
         stack = np.concatenate([blocks[0][:, :1], *(block[:, 1:] for block in blocks)], axis=1)
         core = np.einsum("lfp,fn->lnp", stack, following.projection)
@@ -318,11 +338,12 @@ class _StepLearning:
         core[0, 0] = np.eye(1, core.shape[2])[0]
         return np.asarray(core)
 
-    def _moment(self, parts: Sequence[Group]) -> Floats:
+    def _moment(self, parts: Sequence[Group], features: ColumnFeatures | None = None) -> Floats:
         """Return E[product of features] of some groups together, one axis per group."""
+        features = features or self.features
         columns = tuple(self.place[cell] for part in parts for cell in part)
-        sizes = [math.prod(int(self.features.widths[self.place[cell]]) for cell in part) for part in parts]
-        return np.asarray(self.windows.moments([columns], self.features)[0].reshape(sizes))
+        sizes = [math.prod(int(features.widths[self.place[cell]]) for cell in part) for part in parts]
+        return np.asarray(self.windows.moments([columns], features)[0].reshape(sizes))
 
     def _start(self, edge: LearnedEdge) -> tuple[Floats, float]:
         """Return the first message, and about what noise adds to the square of its length."""
@@ -354,6 +375,15 @@ class _StepLearning:
             slack = SLACK * (most - least)
             low[c, :rank], high[c, :rank] = least - slack, most + slack
         return low, high
+
+
+def _every_symbol(marginal: Floats) -> tuple[LearnedEdge, Floats]:
+    """Return indicators of all symbols but the last as features, centred, and the symbols in terms of them."""
+    size = len(marginal)
+    projection, core = np.eye(size), np.eye(size)
+    projection = np.column_stack([np.ones(size), projection[:, :-1] - marginal[:-1]])
+    core = np.column_stack([marginal, core[:, :-1] - core[:, -1:]])
+    return LearnedEdge(projection, (), np.ones(size), np.zeros(size), 0.0), core
 
 
 def _products(matrices: Sequence[Floats]) -> Floats:

@@ -26,6 +26,7 @@ from eigentree.estimators.mixins.latent_mixin import LatentMixin
 from eigentree.estimators.mixins.sequence_mixin import SequenceMixin, sequence_and_time
 from eigentree.estimators.spectral_hmm import SpectralHMM
 from eigentree.graphs.structure_learning import mixed_tree
+from eigentree.inference.mixed.mixed_model import MixedModel
 from eigentree.inference.mixed.mixed_network import MixedNetwork
 from eigentree.inference.networks.network import LatentNetwork
 from eigentree.inference.sequences.hmm_chain import Chain
@@ -252,6 +253,10 @@ class EvaluationData:
                 categories, self.model.distributions(self.codes, categories), strict=True
             ):
                 yield 0, column, self.codes[:, column], proba
+            return
+        if not isinstance(self.model, MixedModel):
+            for column in categories:
+                yield 0, column, self.codes[:, column], self.model.predict(self.rows, names[column])[0]
             return
         for part, known, _ in self.model.evidence(self.rows):
             places = [known.network.graph.column(names[column]) for column in categories]

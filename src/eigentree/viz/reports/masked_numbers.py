@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from eigentree.counting.levels.number_scales import level_rows
 from eigentree.inference.mixed.mixed_model import MixedModel
 from eigentree.inference.sequences.hmm_chain import Chain
+from eigentree.spectral.learn.number_model import SpectralNumberModel
 from eigentree.viz.reports.evaluation_data import sampled
 
 if TYPE_CHECKING:
@@ -96,12 +98,14 @@ def averages(found: Sequence[NumberAccuracy]) -> tuple[float, float]:
 
 def masked_numbers(data: EvaluationData, most: int) -> list[MaskedNumbers]:
     """Return predictions of the known numbers of at most so many rows, or steps of sequences, sampled."""
-    if not isinstance(data.model, Chain | MixedModel):
-        # Spectral models have no states, and so no distributions of a number in each.
+    if not isinstance(data.model, Chain | MixedModel | SpectralNumberModel):
+        # Spectral models of sequences have no distributions of a number given both sides.
         return []
     if data.starts is not None:
         return [_of_steps(data, name, most) for name in data.adapter.numbers]
     units = sampled(data.count, most, SEED)
+    if isinstance(data.model, SpectralNumberModel):
+        return [_of_levels(data, data.model, name, units) for name in data.adapter.numbers]
     return [_of_rows(data, name, units) for name in data.adapter.numbers]
 
 
@@ -126,6 +130,22 @@ def _of_rows(data: EvaluationData, name: str, units: Integers) -> MaskedNumbers:
             parts.append(_prediction(model.emissions[group], group.index(name), cells, proba, value[part]))
     columns = map(np.concatenate, zip(*parts, strict=True))
     return MaskedNumbers(name, units, np.zeros(len(units), np.int64), value, *columns)
+
+
+def _of_levels(data: EvaluationData, model: SpectralNumberModel, name: str, units: Integers) -> MaskedNumbers:
+    """Return predictions of a number by a spectral model from the other cells of some rows."""
+    place, column = data.columns.numbers.index(name), data.columns.position(name)
+    units = units[~np.isnan(data.values[units, place])]
+    value, scale = data.values[units, place], model.numbers[column]
+    codes = level_rows(data.chosen(units).rows, model.scales).encode()
+    ((tables, _),) = model.distributions(codes, [column])
+    mean = tables @ scale.means
+    spread = np.sqrt(np.maximum(tables @ scale.squares - mean**2, 0.0))
+    level = scale.levels(value).astype(np.int64)[:, None]
+    # Half of a number's own level is on either side.
+    below = (np.take_along_axis(tables.cumsum(axis=1) - tables / 2, level, axis=1))[:, 0]
+    tail = (2 * np.minimum(below, 1 - below)).clip(0.0, 1.0)
+    return MaskedNumbers(name, units, np.zeros(len(units), np.int64), value, mean, spread, tail)
 
 
 def _of_steps(data: EvaluationData, name: str, most: int) -> MaskedNumbers:

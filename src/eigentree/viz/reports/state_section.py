@@ -20,7 +20,7 @@ from eigentree.markup.figures import (
 from eigentree.markup.html import Html, bar, behind, element, joined, number, scrolling, table
 from eigentree.viz.diagrams import laid_out_diagram, placed, transition_diagram
 from eigentree.viz.model_charts import profile_grid, state_name
-from eigentree.viz.number_charts import correlation_table, density_chart, drawn_states
+from eigentree.viz.number_charts import correlation_table, density_chart, drawn_states, duration_chart
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -110,6 +110,9 @@ def _block(profile: Profile, at_once: int, behind_it: int) -> Html:
         parts.append(element("p", " ".join(notes), class_="aside"))
     if profile.transitions is not None:
         parts += _transitions(profile, grid)
+    if profile.durations is not None:
+        caption = joined(["How many steps each state lasts. ", *_names_in_colour(profile)])
+        parts.append(chart_figure(caption, duration_chart(profile, legend=False)))
     return element("div", *parts, class_="variable")
 
 
@@ -121,10 +124,7 @@ def _numbers(profile: Profile, grid: ProfileGrid, most: int) -> list[Html]:
     caption: list[object] = [
         "Densities of numbers in each state, times its share; the dashed line is their sum over all. "
     ]
-    for place, role in drawn_states(profile).items():
-        caption.append(
-            element("span", f"— state {state_name(profile.states[place])} ", style=f"color:var(--{role})")
-        )
+    caption += _names_in_colour(profile)
     parts = [chart_figure(joined(caption), *(density_chart(profile, name, legend=False) for name in names))]
     groups = {profile.numbers[name].leaf.group.names: None for name in names}
     for group in groups:
@@ -132,6 +132,13 @@ def _numbers(profile: Profile, grid: ProfileGrid, most: int) -> list[Html]:
             found = correlation_table(profile, group, grid.places.tolist())
             parts.append(numbers_table(found))
     return parts
+
+
+def _names_in_colour(profile: Profile) -> list[Html]:
+    return [
+        element("span", f"— state {state_name(profile.states[place])} ", style=f"color:var(--{role})")
+        for place, role in drawn_states(profile).items()
+    ]
 
 
 def _cell(probability: float) -> Html:

@@ -1,0 +1,1 @@
+"""Hidden semi-Markov chains: the families of their durations, their objective and their fit."""

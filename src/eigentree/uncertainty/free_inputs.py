@@ -1,0 +1,185 @@
+"""Hidden Markov models with inputs along free coordinates: what standard errors of coefficients come from."""
+
+from __future__ import annotations
+
+from copy import copy
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from eigentree.em.chain_fit import ChainLayout
+from eigentree.em.inputs.input_objective import InputLayout, InputObjective, gradient_of
+from eigentree.em.inputs.input_pass import InputPass
+from eigentree.emissions.covariates.multinomial_logit import information
+from eigentree.inference.sequences.input_chain import InputTables
+from eigentree.uncertainty.free_tables import EmissionScores, FreeTables
+from eigentree.uncertainty.information import FreeModel
+
+if TYPE_CHECKING:
+    from eigentree.arrays import Booleans, Floats, Integers
+    from eigentree.data.sequences.inputs import InputSequences
+    from eigentree.em.inputs.input_pass import InputCounts
+    from eigentree.emissions.base import Emission
+    from eigentree.inference.sequences.input_chain import DependentTable, InputChain
+
+__all__ = ["InputModel"]
+
+
+@dataclass(frozen=True, eq=False)
+class InputModel(FreeModel):
+    """A fitted hidden Markov model with inputs: logits of its tables, coefficients, and what moves emissions."""
+
+    model: Any
+    data: InputSequences
+    weights: Floats
+    places: Integers
+    objective: InputObjective
+    unit: str = "sequence"
+
+    @classmethod
+    def of(cls, model: Any, sequences: InputSequences, weights: Floats) -> InputModel:
+        """Return a fitted estimator with the sequences that it was fitted to."""
+        chain: InputChain = model.model_
+        allowed = (chain.tables.transitions.possible,)
+        starts = () if model.start is None else (chain.tables.start.array.ravel(),)
+        plain = ChainLayout(chain.sizes, 1, sequences.columns.states, allowed, starts)
+        kinds = tuple(table.kind for _, table in chain.tables.named(chain.columns.names))
+        layout = InputLayout.of(plain, sequences.design, kinds, chain.numbers)
+        prior = plain.prior(float(model.pseudo_counts), float(model.sticky))
+        walk = InputPass.of_distinct(sequences, weights, chain.numbers, model.n_jobs)
+        used = np.flatnonzero((weights > 0) & (sequences.lengths > 0))
+        places = np.full(sequences.count, -1)
+        places[used] = np.arange(len(used))
+        return cls(model, sequences.chosen(used), weights, places, InputObjective(layout, walk, prior))
+
+    @cached_property
+    def _tables(self) -> list[DependentTable]:
+        chain: InputChain = self.model.model_
+        return [table for _, table in chain.tables.named(chain.columns.names)]
+
+    @cached_property
+    def _emissions(self) -> list[Emission]:
+        return list(self.model.model_.numbers.values())
+
+    @cached_property
+    def _shown(self) -> InputCounts:
+        """What is expected at the estimate, pseudo-counts included; of emissions counts of states come last."""
+        still = [EmissionScores(own, np.zeros(own.n_coordinates)) for own in self._emissions]
+        return self.objective.expected(self._tables, still)  # type: ignore[arg-type]
+
+    @cached_property
+    def _free(self) -> FreeTables:
+        """The coordinates of tables of probabilities."""
+        tables, counts, prior, learned = [], [], [], []
+        extra = self.objective.pseudo_counts
+        for place, table in enumerate(self._tables):
+            if table.kind == "logit":
+                continue
+            tables.append(table.array)
+            counts.append((self._shown.tables[place] - extra[place]).reshape(table.array.shape))
+            prior.append(np.broadcast_to(extra[place], self._shown.tables[place].shape).reshape(table.array.shape))
+            given = place == 0 and self.model.start is not None
+            learned.append(np.broadcast_to(table.possible & (not given), table.array.shape))
+        lengths = _joined([np.full(array.size // array.shape[-1], array.shape[-1]) for array in tables])
+        values = _joined(tables)
+        return FreeTables.of_lengths(
+            lengths.astype(np.int64),
+            np.arange(len(values)),
+            _joined(learned).astype(np.bool_),
+            values,
+            _joined(counts),
+            _joined(prior),
+        )
+
+    @cached_property
+    def _slots(self) -> list[Booleans]:
+        """Which coefficients of each table of logits move: those of possible classes but the first of a row."""
+        found = []
+        for place, table in enumerate(self._tables):
+            if table.kind == "logit":
+                moves = table.possible.copy()
+                moves[np.arange(len(moves)), moves.argmax(axis=1)] = False
+                counts = self._shown.tables[place]
+                used = (counts.sum(axis=(0, 2)) > 0)[:, None]
+                found.append(np.broadcast_to(moves & used, table.array.shape))
+        return found
+
+    @cached_property
+    def _ends(self) -> Integers:
+        sizes = [len(self._free.entries), *(int(own.sum()) for own in self._slots)]
+        return np.cumsum([*sizes, *(own.n_coordinates for own in self._emissions)])
+
+    @property
+    def count(self) -> int:
+        """The number of coordinates."""
+        return int(self._ends[-1])
+
+    def _at(self, by: Floats) -> tuple[list[DependentTable], list[EmissionScores]]:
+        """Return tables and emissions at some coordinates."""
+        own, *others = np.split(by, self._ends[:-1])
+        moved, start, logits = self._free.moved(own), 0, iter(zip(self._slots, others, strict=False))
+        made = []
+        for table in self._tables:
+            if table.kind == "logit":
+                slots, part = next(logits)
+                array = table.array.copy()
+                array[slots] += part
+            else:
+                array = moved[start : start + table.array.size].reshape(table.array.shape)
+                start += table.array.size
+            made.append(replace(table, array=array))
+        parts = others[len(self._slots) :]
+        return made, [EmissionScores(own, part) for own, part in zip(self._emissions, parts, strict=True)]
+
+    def gradient(self, by: Floats) -> Floats:
+        """Return the gradient of the objective at some coordinates (Fisher's identity)."""
+        tables, scores = self._at(by)
+        found = self.objective.expected(tables, scores)  # type: ignore[arg-type]
+        design, slots = self.objective.walk.design, iter(self._slots)
+        logits, arrays, counts = [], [], []
+        for table, own in zip(tables, found.tables, strict=True):
+            if table.kind == "logit":
+                logits.append(gradient_of(table, own, design)[next(slots)])
+            else:
+                arrays.append(table.array)
+                counts.append(own.reshape(table.array.shape))
+        parts = [
+            own[: len(each.by)] + each.prior_gradient() for own, each in zip(found.statistics, scores, strict=True)
+        ]
+        return np.concatenate([self._free.gradient(_joined(arrays), _joined(counts)), *logits, *parts])
+
+    @cached_property
+    def complete_information(self) -> Floats:
+        """About the information of each coordinate by itself, if no state were hidden."""
+        design, slots, logits, counts = self.objective.walk.design, iter(self._slots), [], []
+        for table, own, extra in zip(self._tables, self._shown.tables, self.objective.pseudo_counts, strict=True):
+            if table.kind != "logit":
+                counts.append((own - extra).reshape(table.array.shape))
+                continue
+            found = np.zeros_like(table.array)
+            for row, possible in enumerate(table.possible):
+                matrix = information(design, own[:, row].sum(axis=1), table.array[:, row, possible])
+                others = np.flatnonzero(possible)[1:]
+                found[:, row, others] = np.diagonal(matrix).reshape(len(others), -1).T
+            logits.append(found[next(slots)])
+        emissions = [EmissionScores(own, np.zeros(own.n_coordinates)) for own in self._emissions]
+        parts = [
+            own.complete_information(found[len(own.by) :])
+            for own, found in zip(emissions, self._shown.statistics, strict=True)
+        ]
+        return np.concatenate([self._free.complete_information(_joined(counts)), *logits, *parts])
+
+    def estimator(self, by: Floats) -> Any:
+        """Return the fitted estimator at some coordinates."""
+        tables, scores = self._at(by)
+        chain, made = self.model.model_, copy(self.model)
+        numbers = dict(zip(chain.numbers, (own.moved for own in scores), strict=True))
+        made.model_ = replace(chain, tables=InputTables(tables[0], tables[1], tuple(tables[2:]), numbers))
+        return made
+
+
+def _joined(arrays: list[Any]) -> Floats:
+    """Return arrays end to end."""
+    return np.concatenate([np.zeros(0), *(np.ravel(own) for own in arrays)])
