@@ -32,6 +32,7 @@ TOPICS = (
     "real",
     "classes",
     "blrt",
+    "three_step",
     "imputing",
     "multiple_imputation",
     "mixed_tables",
@@ -39,23 +40,25 @@ TOPICS = (
     "density",
     "thrift",
     "labels",
+    "discriminative",
     "frames",
     "sequences",
     "gaussian_hmm",
     "durations",
     "continuous_sequences",
     "automata",
+    "transducers",
     "coverage",
 )
 DRAWING = ("accuracy", "consistency")
 """The topics whose models are sampled with a concentration that one can choose."""
 COMPARING = ("first_minute", "versions", "em_states")
 """The topics that can measure another checkout beside this one."""
-LONG = ("density", "mixed_tables")
+LONG = ("density", "mixed_tables", "discriminative")
 """The topics that take hours and can be run for some data sets only."""
 PEERS = ("density",)
 """The topics that can measure what another Python has installed."""
-SPLITS = ("mixed_tables",)
+SPLITS = ("mixed_tables", "discriminative")
 """The topics that can be run for some methods and some splits only."""
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS", "POLARS_MAX_THREADS")
 

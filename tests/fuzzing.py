@@ -73,11 +73,13 @@ BETWEEN_ROOMS = {
 """Methods that take what only the package itself makes."""
 
 FUNCTIONS = (
+    "class_regression()",
     "bivariate_residuals()",
     "bootstrap()",
     "bootstrap_likelihood_ratio_test()",
     "classification_table()",
     "dependencies()",
+    "distal_outcomes()",
     "expected_counts()",
     "goodness_of_fit()",
     "learn_structure()",
@@ -85,6 +87,7 @@ FUNCTIONS = (
     "multiple_imputation()",
     "plot.decoded()",
     "plot.graph()",
+    "plot.intervals()",
     "plot.learning_curve()",
     "plot.multistart()",
     "plot.profiles()",

@@ -251,6 +251,15 @@ def inputs(draw: Draw) -> Any:
     )
 
 
+def known_states(draw: Draw) -> Any:
+    """Return known states of sequences, mostly none: a cell for each step or sequence."""
+    rows = max(draw.rows, 1)
+    numbers = draw.random.integers(0, 3, size=rows)
+    return draw.choice(
+        None, None, None, numbers, [None] * rows, np.where(numbers < 2, numbers, np.nan), "x0", [[9]]
+    )
+
+
 def sequence_table(draw: Draw) -> Any:
     good = {"start": [0.5, 0.5], "transitions": [[0.9, 0.1], [0.2, 0.8]], "emissions": [[0.3, 0.7], [1.0, 0.0]]}
     return draw.choice(good, good | {"start": [1, 1]}, good | {"emissions": {"x0": good["emissions"]}}, {})
@@ -439,6 +448,8 @@ PARAMETERS: dict[str, dict[str, Kind]] = {
         "transitions": of("full", "left-to-right", [[1, 1], [0, 1]], np.ones((2, 2)), [[0, 0], [1, 1]]),
         "start": of(None, [1, 0], [0.5, 0.5], [0.5, 0.6]),
         "sticky": of(0.0, 2.0, 1e300),
+        "durations": of(None, None, None, "explicit", "negative_binomial", "geometric", "weibull"),
+        "max_duration": of(None, None, None, 1, 5, 0, 10**12),
         "stopping": of("gain", "paper"),
         "pseudo_counts": of(0, 0.1, 1e-300, 1e9),
         "accelerate": of(True, False),
@@ -491,6 +502,30 @@ def _not_endless(value: Any) -> Any:
     return 3 if isinstance(value, int | float) and 1000 < value < 2**53 else value
 
 
+EXTERNAL = pandas.DataFrame({"age": np.arange(30) * 1.5, "region": ["east", "west", None] * 10})
+"""External variables of as many rows as the pool's models were fitted to."""
+
+STEPWISE: dict[str, Kind] = {
+    "model": pooled(lambda: [*POOL.fitted["LatentClassModel"] * 4, *_all_fitted()]),
+    "X": lambda draw: (
+        data(draw) if draw.random.random() < 0.3 else draw.choice(*POOL.networks[:4]).sample(30, seed=1)
+    ),
+    "correction": of("ML", "BCH", None),
+    "assignment": of("modal", "soft"),
+    "sample_weight": of(None, None, None, np.ones(30), np.arange(30.0), [1.0]),
+}
+
+ERRORS: dict[str, Kind] = {
+    "lengths": of(None, None, None, [1, 2]),
+    "sample_weight": weights,
+    "inputs": of(None),
+    "kind": of(None, "observed", "empirical", "robust", "sandwich"),
+    "clusters": of(None, None, None, [0, 1], "ab", [[1]]),
+    "strata": of(None, None, None, [0, 1], "ab", [[1]]),
+    "statistic": of(None, None, lambda model: model.n_parameters_, lambda model: "a", 3),
+}
+"""Arguments of `estimates`."""
+
 ARGUMENTS: dict[str, dict[str, Kind]] = {
     "score_samples": {"X": data},
     "score": {"X": data, "y": of(None)},
@@ -521,6 +556,9 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
     "bic": {"X": data, "sample_weight": weights},
     "aic": {"X": data, "sample_weight": weights},
     "criteria": {"X": data, "sample_weight": weights},
+    "estimates": {"X": lambda draw: draw.choice(None, None, data(draw))} | ERRORS,
+    "vcov": {"X": lambda draw: draw.choice(None, None, data(draw))},
+    "confint": {"X": lambda draw: draw.choice(None, None, data(draw)), "level": of(0.95, 0.5, 1, "a")},
     "get_params": {"deep": of(True, False)},
     "set_params": {},
     "fit": {"X": data, "y": of(None), "sample_weight": weights},
@@ -538,7 +576,7 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
     **{
         f"EMHMM.{name}": {"X": sequences, "lengths": of(None, None, [1, 2]), "inputs": inputs, **more}
         for name, more in {
-            "fit": {"y": of(None), "sample_weight": weights},
+            "fit": {"y": of(None), "sample_weight": weights, "states": known_states},
             "score_samples": {"per_symbol": of(True, False)},
             "score": {"y": of(None)},
             "predict_proba": {"target": of("state", "x0")},
@@ -553,6 +591,9 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
             "criteria": {"sample_weight": weights},
         }.items()
     },
+    "EMHMM.estimates": {"X": lambda draw: draw.choice(None, None, sequences(draw))} | ERRORS | {"inputs": inputs},
+    "EMHMM.vcov": {"X": lambda draw: draw.choice(None, None, sequences(draw))},
+    "EMHMM.confint": {"X": lambda draw: draw.choice(None, None, sequences(draw)), "level": of(0.9, 0)},
     "EMHMM.sample": {"n": of(0, 1, 5, 10**12), "length": of(1, 4, 10**12), "random_state": seed, "inputs": inputs},
     "EMHMM.odds_ratios": {"X": sequences},
     "EMHMM.at_inputs": {"inputs": of("u", "v", {"dose": 0.5, "group": "u"}, [0.5, "u"], {"dose": 1.0}, 3, [])},
@@ -661,6 +702,8 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
     "JunctionTreeClassifier": {
         "estimator": pooled(lambda: [POOL.fitted[name][0] for name in ESTIMATORS]),
         "class_as": of("models", "column"),
+        "training": of("generative", "conditional", 0.5),
+        "alpha": of("auto", 0.0, 1.0),
         "random_state": seed,
     },
     "JunctionTreeImputer": {
@@ -812,6 +855,12 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
             "tree": {},
         }.items()
     },
+    "plot.intervals()": {
+        "found": pooled(lambda: _all_fitted()),
+        "level": of(0.95, 0.5, 0, "a"),
+        "most": of(1, 40, 0),
+        "ax": of(None),
+    },
     "profiles()": {
         "model": pooled(lambda: [*POOL.networks, *POOL.graphs, *_all_fitted()]),
         "hidden": of(None, None, None, None, ["h0"], ["h"], ["state"], []),
@@ -819,6 +868,10 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
         "X": of(None, None, None, ["abab", "b"], [["a"], ["b", "a"]], []),
         "lengths": of(None, None, None, [1, 2]),
     },
+    "class_regression()": STEPWISE
+    | {"covariates": of(None, ["x0"], EXTERNAL, EXTERNAL, [[1.0]]), "n_steps": of(None, None, 1, 2, 3, 7)},
+    "distal_outcomes()": STEPWISE
+    | {"outcomes": of(None, ["x0"], EXTERNAL, EXTERNAL, "x0"), "n_steps": of(2, 3, 3, 1)},
     "multiple_imputation()": {
         "model": pooled(lambda: [*POOL.fitted["LatentClassModel"], *POOL.fitted["EMJunctionTree"]]),
         "X": data,

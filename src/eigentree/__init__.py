@@ -51,6 +51,8 @@ if TYPE_CHECKING:
     from eigentree.uncertainty.bootstrap import bootstrap as bootstrap
     from eigentree.uncertainty.bootstrap import replicate_variance as replicate_variance
     from eigentree.uncertainty.classification_table import classification_table as classification_table
+    from eigentree.uncertainty.external.class_regression import class_regression as class_regression
+    from eigentree.uncertainty.external.distal_outcomes import distal_outcomes as distal_outcomes
     from eigentree.uncertainty.likelihood_ratio import (
         bootstrap_likelihood_ratio_test as bootstrap_likelihood_ratio_test,
     )
@@ -96,6 +98,8 @@ _NAMES = {
     "uncertainty.bootstrap": "bootstrap replicate_variance",
     "uncertainty.classification_table": "classification_table",
     "uncertainty.likelihood_ratio": "bootstrap_likelihood_ratio_test likelihood_ratio_test",
+    "uncertainty.external.class_regression": "class_regression",
+    "uncertainty.external.distal_outcomes": "distal_outcomes",
     "uncertainty.model_fit": "bivariate_residuals goodness_of_fit",
     "uncertainty.multiple_imputation": "multiple_imputation pool",
     "viz.reports.report": "report",

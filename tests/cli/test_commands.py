@@ -20,6 +20,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from command_line import answer, call, in_shell
+from sklearn.base import clone
 
 import eigentree as et
 from eigentree.cli.arguments import count, fraction, named, one_of, seed
@@ -202,6 +203,18 @@ def test_classes_are_those_of_the_library(here: Path) -> None:
     assert found["class"].tolist() == model.predict(X).tolist()
 
 
+def test_conditional_training_is_that_of_the_library(here: Path) -> None:
+    how = "-t class --hidden 1 --training conditional --alpha 2"
+    answer(f"eigentree classify train mushrooms.csv {how} -o trained.eigentree")
+    model = et.load("trained.eigentree")
+    assert (model.training, model.alpha_, model.random_state) == ("conditional", 2.0, 0)
+    rows = frame().fillna("?")
+    classes = rows.pop("class")
+    expected = clone(model).fit(rows, classes).predict_proba(rows)
+    found = pd.read_csv(io.StringIO(answer("eigentree classify apply trained.eigentree mushrooms.csv")))
+    np.testing.assert_allclose(found[["P(class=e)", "P(class=p)"]], expected)
+
+
 def test_a_class_as_a_column_learns_from_rows_without_one(here: Path) -> None:
     rows = frame()
     rows.loc[rows.index % 2 == 0, "class"] = np.nan
@@ -312,6 +325,24 @@ def test_inspect_shows_what_a_file_holds(here: Path) -> None:
     np.testing.assert_allclose(one["table"], model.tables_["odor"])
     for name, word in (("spectral", "Spectral"), ("classes", "Classifier"), ("counts", "Statistics")):
         assert word in answer(f"eigentree inspect {name}.eigentree")
+
+
+def test_estimates_are_those_of_the_library(here: Path) -> None:
+    model, rows = et.load("model.eigentree"), frame("mushrooms.csv").replace("?", None)
+    model_file = "eigentree estimates model.eigentree mushrooms.csv --missing ?"
+    found = json.loads(answer(f"{model_file} --json"))
+    expected = model.estimates(rows[list(model.columns_.names)])
+    errors = [np.nan if line["std_error"] is None else line["std_error"] for line in found["estimates"]]
+    np.testing.assert_allclose(errors, expected.standard_errors)
+    assert found["notes"] == list(expected.notes)
+    assert answer(f"{model_file} --table odor --as latex").count("\\\\") == 1 + model.tables_["odor"].size
+    assert "0." in answer(f"{model_file} --table odor --kind robust")
+    robust = json.loads(answer(f"{model_file} --table odor --clusters habitat --json"))["estimates"]
+    by_place = model.estimates(rows[list(model.columns_.names)], clusters=rows["habitat"].astype(str))
+    low = by_place.part(table="odor").confint()[:, 0]
+    np.testing.assert_allclose([line["lower"] if line["lower"] is not None else np.nan for line in robust], low)
+    code, _, errors_shown = call(f"{model_file} --table odour")
+    assert (code, "did you mean 'odor'" in errors_shown) == (1, True)
 
 
 def test_a_report_is_that_of_the_library(here: Path) -> None:
@@ -431,6 +462,24 @@ def test_sequences_are_those_of_the_library(here: Path, steps: pd.DataFrame) -> 
     assert drawn["id"].tolist() == [row // 4 for row in range(12)]
     assert set(drawn["job"]) <= {"a", "b", "c"}
     assert set(drawn["kids"]) <= {5, 6}
+
+
+def test_inputs_are_those_of_the_library(here: Path, steps: pd.DataFrame) -> None:
+    inputs = steps.assign(dose=np.arange(len(steps)) % 5 / 2).fillna({"job": "a"})
+    inputs.to_csv("inputs.csv", index=False)
+    answer("eigentree fit inputs.csv --drop kids --sequence id --hidden 2 --inputs dose,kind -o inputs.eigentree")
+    own = inputs.drop(columns="kids")
+    model = et.EMHMM(2, random_state=0, sequence="id").fit(own, inputs=["dose", "kind"])
+    found = frame(io.StringIO(answer("eigentree score inputs.eigentree inputs.csv")))
+    np.testing.assert_allclose(found["log_probability"].astype(float), model.score_samples(own))
+    decoded = frame(io.StringIO(answer("eigentree decode inputs.eigentree inputs.csv")))
+    assert decoded["state"].astype(int).tolist() == model.decode(own).states.tolist()
+    line = "eigentree fit inputs.csv --drop kids dose --sequence id --hidden 2 --inputs kind --method spectral"
+    answer(f"{line} -o transducer.eigentree")
+    transducer = et.SpectralHMM(2, sequence="id").fit(own.drop(columns="dose"), inputs="kind")
+    found = frame(io.StringIO(answer("eigentree score transducer.eigentree inputs.csv")))
+    scores = transducer.score_samples(own.drop(columns="dose"))
+    np.testing.assert_allclose(found["log_probability"].astype(float), scores)
 
 
 def test_durations_are_those_of_the_library(here: Path, steps: pd.DataFrame) -> None:
@@ -633,7 +682,7 @@ ORDER = [
     "decode",
     "sample",
 ]
-ORDER += ["report", "compare", "count", "merge", "completion"]
+ORDER += ["estimates", "three-step", "report", "compare", "count", "merge", "completion"]
 
 
 def run_in_turn(lines: list[str]) -> None:
@@ -786,6 +835,8 @@ USAGE = [
     ("eigentree completion tcsh", "bash"),
     ("eigentree fit steps.csv --sequence id --structure mixture -o m", "sequences are learned by hmm"),
     ("eigentree fit steps.csv --durations explicit -o m", "--durations are of sequences"),
+    ("eigentree fit steps.csv --inputs kind -o m", "--inputs are of sequences"),
+    ("eigentree fit steps.csv --sequence id --inputs kind,kind -o m", "are not columns, such as dose,group"),
     ("eigentree fit steps.csv --sequence id --max-duration 3 -o m", "--max-duration is of --durations"),
     ("eigentree score model.eigentree mushrooms.csv --sequence id", "fit with --sequence too"),
     ("eigentree count mushrooms.csv --sequence id --structure hmm -o c", "not for sequences"),

@@ -115,6 +115,14 @@ def test_numbers_of_hidden_states_and_labels_of_columns_change_nothing() -> None
     assert spoken.score(words) == pytest.approx(model.score(ROWS), abs=1e-6)
 
 
+def test_starts_are_matched_to_fixed_entries_whatever_the_numbers_of_their_states() -> None:
+    layout = objective().layout
+    start = layout.vector(et.LatentNetwork(GRAPH, tables_of(np.zeros(12) + np.arange(12) / 10)))
+    flipped = layout.vector(layout.network(start).relabelled({"h": [1, 0]}))
+    assert_allclose(layout.projected(flipped), start, atol=1e-12)
+    assert_allclose(layout.projected(start), start, atol=1e-12)
+
+
 def test_gradients_are_those_of_free_parameters() -> None:
     found = objective(None, [("x1", "x2")])
     start = found.layout.projected(found.layout.vector(TRUTH))
@@ -186,3 +194,14 @@ def test_what_makes_no_sense_is_named(fixed: Any, equal: Any, message: str) -> N
 def test_learned_structures_have_no_tables_to_name() -> None:
     with pytest.raises(ParameterError, match="fixed and equal have no tables to name"):
         et.EMJunctionTree(equal=[("x0",)]).fit(ROWS)
+
+
+def test_standard_errors_know_what_is_fixed_and_equal() -> None:
+    model = et.LatentClassModel(2, fixed={"x3": {0: [0.2, NAN]}}, equal=[("x1", "x2")], random_state=0).fit(ROWS)
+    errors = model.standard_errors_
+    assert np.isnan(np.asarray(errors["x3"])[0]).all()
+    assert_allclose(np.asarray(errors["x1"]), np.asarray(errors["x2"]), rtol=1e-6)
+    tied = et.LatentClassModel(2, equal=[("x0",)], random_state=0).fit(ROWS)
+    alone = et.LatentGraph(GRAPH.states, [edge for edge in GRAPH.edges if edge[1] != "x0"], ["h"])
+    free = et.EMJunctionTree(alone, pseudo_counts=1e-6, tol=1e-8, random_state=0).fit(ROWS)
+    assert_allclose(np.asarray(tied.standard_errors_["x0"])[0], np.asarray(free.standard_errors_["x0"]), rtol=1e-3)

@@ -12,6 +12,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import eigentree as et
+from benchmarks import durations
 from eigentree import EMHMM
 from eigentree.data.sequences.sequence_codes import Sequences
 from eigentree.data.tables.state_rules import ReadOptions
@@ -45,7 +46,7 @@ def alternating(seed: int = 0, lengths: Any = LENGTHS, missing: float = 0.1) -> 
     return made
 
 
-def fitted(durations: Any, X: Any = None, **settings: Any) -> EMHMM:
+def fitted(family: Any, X: Any = None, **settings: Any) -> EMHMM:
     settings = {
         "n_init": 1,
         "init": "random",
@@ -54,7 +55,7 @@ def fitted(durations: Any, X: Any = None, **settings: Any) -> EMHMM:
         "emissions": "gaussian",
         **settings,
     }
-    model = EMHMM(2, durations=durations, **settings)
+    model = EMHMM(2, durations=family, **settings)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return model.fit(alternating() if X is None else X)
@@ -198,7 +199,7 @@ def test_a_family_starts_as_the_plain_chain(family: Any) -> None:
 def test_geometric_durations_reach_the_likelihood_of_the_plain_model() -> None:
     X = alternating(2)
     settings = {"max_iter": 60, "pseudo_counts": 0.0, "tol": 1e-9}
-    plain, geometric = (fitted(durations, X, **settings) for durations in (None, "geometric"))
+    plain, geometric = (fitted(family, X, **settings) for family in (None, "geometric"))
     assert_allclose(geometric.score(X), plain.score(X), atol=1e-4)
     assert geometric.n_parameters_ == plain.n_parameters_
 
@@ -296,6 +297,16 @@ def test_known_durations_are_found() -> None:
     assert_allclose(model.durations_[1 - fixed], 5.0, atol=0.5)
     plain = EMHMM(2, **settings).fit(X)
     assert model.score(X) > plain.score(X) + 1.0
+
+
+def test_the_benchmark_fits_what_it_samples() -> None:
+    X = durations.sampled(15, 0)
+    assert [len(own) for own in X] == [durations.LENGTH] * 15
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = durations.one_fit(X, 20, 3)
+    assert (np.diff(model.history_) > 0).all()
+    assert len(durations.folds({"x0": pandas.DataFrame(np.zeros((10, 2)))}, 0)) == durations.FOLDS
 
 
 @pytest.mark.parametrize(

@@ -346,6 +346,9 @@ def test_states_in_another_order_are_the_same_model() -> None:
         moved = model.model_.permuted([order])
         assert_allclose(moved.log_prob(X), model.model_.log_prob(X), atol=1e-10)
         assert_allclose(moved.smoothed(X), model.model_.smoothed(X)[:, order], atol=1e-10)
+        # Coefficients are those relative to the state that is the first now.
+        for table in (moved.tables.start, moved.tables.transitions):
+            assert table.kind == "tables" or not table.array[..., 0].any()
 
 
 def test_a_restricted_chain_moves_only_where_it_may() -> None:
@@ -467,3 +470,32 @@ def test_a_model_at_some_inputs_is_a_plain_one() -> None:
     assert_allclose(at.score_samples(X), model.score_samples(X, inputs=same), atol=1e-12)
     assert_allclose(at.to_network(2).log_prob([[0, 1]]), at.score_samples([["a", "b"]]), atol=1e-12)
     assert_allclose(at.score_samples(X), model.at_inputs([0.4, "v"]).score_samples(X))
+
+
+def test_what_needs_plain_tables_asks_for_inputs() -> None:
+    model, X = fitted("numbers"), outputs()
+    for ask in (
+        lambda: et.profiles(model),
+        lambda: et.plot.transitions(model),
+        lambda: et.plot.decoded(model, X),
+        lambda: et.report(model, X),
+    ):
+        with pytest.raises(
+            ParameterError, match=r"of a model with inputs would depend on these; show model.at_inputs"
+        ):
+            ask()
+    at = model.at_inputs([0.0, "u"])
+    assert et.profiles(at)
+    assert et.report(at, X).html.startswith("<!DOCTYPE html>")
+
+
+def test_inputs_of_words_are_words_only_if_they_are_letters() -> None:
+    words, groups = ["AABB", "ABBB", "AAA", "BA"], ["yes", "yes", "no", "no"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = EMHMM(2, init="random", n_init=1, max_iter=3, random_state=0).fit(words, inputs=groups)
+    # "yes" has as many letters as there are steps.
+    assert model.predict_next_proba(["AB"], inputs=["yes"]).shape == (1, 2)
+    assert_allclose(
+        model.score_samples(["ABA"], inputs=["yes"]), model.score_samples([list("ABA")], inputs=[["yes"] * 3])
+    )

@@ -12,9 +12,9 @@ from scipy.stats import norm
 
 import eigentree as et
 from eigentree.counting.coarse_pairs import coarse_pairs
+from eigentree.em.init.number_starts import standardised
 from eigentree.em.mixed.emission_choice import families_of_columns
 from eigentree.em.mixed.mixed_fit import mixed_layout
-from eigentree.em.mixed.mixed_init import standardised
 from eigentree.em.mixed.mixed_objective import MixedObjective, Responsibilities
 from eigentree.em.mixed.mixed_rows import MixedRows
 from eigentree.em.mixed.mixed_search import Design, MixedMember, averaged_network, correlated

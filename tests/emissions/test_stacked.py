@@ -36,3 +36,27 @@ def test_orders_follow_each_other() -> None:
     assert (twice.log_prob(cell) == both.log_prob(cell)[:, [2, 3]]).all()
     of_three = stacked([both, FIRST]).permuted(np.array([4, 1, 2]))
     assert of_three.moments(MISSING)[0][0, :, 0].tolist() == [0.0, 10.0, 20.0]
+
+
+def test_parts_are_learned_and_moved_by_themselves() -> None:
+    """In whatever order states stand, and also where a state stands twice."""
+    both = stacked([FIRST, SECOND]).permuted(np.array([3, 0, 2, 1, 0]))
+    cells = np.random.default_rng(0).normal(15.0, 10.0, (40, 1))
+    features, counts = both.features(cells), np.random.default_rng(1).random((40, 5))
+    halves = [
+        both.statistics(both.features(part), own)
+        for part, own in ((cells[:9], counts[:9]), (cells[9:], counts[9:]))
+    ]
+    learned = both.maximised(halves[0] + halves[1])
+    alone = SECOND.maximised(SECOND.statistics(SECOND.features(cells), counts[:, [2, 0]]))
+    assert_allclose(learned.log_prob(cells)[:, [2, 0]], alone.log_prob(cells))
+    twice = FIRST.maximised(
+        FIRST.statistics(FIRST.features(cells), np.stack([counts[:, 1] + counts[:, 4], counts[:, 3]], 1))
+    )
+    assert_allclose(learned.log_prob(cells)[:, [1, 3, 4]], twice.log_prob(cells)[:, [0, 1, 0]])
+    by = np.random.default_rng(2).normal(size=both.n_coordinates)
+    moved = both.moved(by)
+    assert_allclose(moved.lines(features)[:, [2, 0]], SECOND.moved(by[FIRST.n_coordinates :]).log_prob(cells))
+    assert_allclose(both.of_vector(moved.vector).lines(features), moved.lines(features))
+    assert_allclose(both.log_prior(), FIRST.log_prior() + SECOND.log_prior())
+    assert not hasattr(both, "table")

@@ -12,6 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import eigentree as et
 from eigentree.errors import DataError, EigentreeError, ParameterError
+from eigentree.inference.mixed.group_order import matched_groups
 from eigentree.uncertainty.likelihood_ratio import likelihood_ratio_test
 
 RANDOM = np.random.default_rng(0)
@@ -59,6 +60,26 @@ def test_classes_that_no_item_ties_are_numbered_alike_in_all_groups() -> None:
     shares = sum(len(part) * np.log(len(part) / ROWS) for part in parts)
     # The prior of a variance, one row, is of all rows in one and of each group in the other.
     assert total(model, measured) == pytest.approx(separate + shares, abs=0.05)
+
+
+def test_groups_whose_classes_were_permuted_get_them_back_in_tables_and_numbers() -> None:
+    measured = SURVEY.assign(z=np.random.default_rng(1).normal(size=ROWS) + 3 * CLASSES)
+    network = et.LatentClassModel(2, group="country", measurement_invariance=False, **HOW).fit(measured).network_
+    tables = {name: table.copy() for name, table in network.tables.items() if name != "z"}
+    for name in ("h", "a", "b", "c", "d"):
+        # Of the smallest group, whose states follow those of the others.
+        small = int(np.argmin(tables["country"]))
+        tables[name][small] = np.flip(tables[name][small], axis=0)
+    order = np.arange(6).reshape(3, 2)
+    order[small] = order[small][::-1]
+    emissions = {key: emission.permuted(order.ravel()) for key, emission in network.all_emissions.items()}
+    permuted = et.MixedNetwork(network.graph, tables, emissions, network.columns)
+    assert_allclose(permuted.log_prob(measured), network.log_prob(measured), rtol=1e-12)
+    matched = matched_groups(permuted, "country")
+    assert_allclose(matched.log_prob(measured), network.log_prob(measured), rtol=1e-12)
+    for name in ("h", "a", "z"):
+        found = matched.labeled_tables[name]
+        assert_allclose(np.asarray(found), np.asarray(network.labeled_tables[name]), rtol=1e-12)
 
 
 def test_a_homogeneous_model_is_the_sum_over_its_classes() -> None:
@@ -190,3 +211,26 @@ def test_classes_may_be_known_in_several_groups(tmp_path: Path) -> None:
 def test_what_makes_no_sense_is_named(settings: dict, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         et.LatentClassModel(2, **settings).fit(SURVEY)
+
+
+def test_a_homogeneous_model_is_one_with_the_group_as_a_covariate() -> None:
+    model = grouped(True)
+    other = et.LatentClassModel(2, covariates=["country"], **HOW).fit(SURVEY)
+    shares = SURVEY.country.map(SURVEY.country.value_counts() / ROWS)
+    assert total(other, SURVEY) == pytest.approx(total(model, SURVEY) - float(np.log(shares).sum()), abs=1e-3)
+    assert other.n_parameters_ == model.n_parameters_ - 2
+    assert_allclose(np.sort(other.class_weights_), np.sort(model.class_weights_), atol=1e-3)
+
+
+def test_standard_errors_are_those_of_free_parameters() -> None:
+    separate = et.LatentClassModel(2, **HOW).fit(SURVEY[SURVEY.country == "se"].drop(columns="country"))
+    errors = grouped(False).standard_errors_
+    own = np.asarray(errors["a"])[2]
+    order = np.argsort(np.asarray(grouped(False).tables_["a"])[2, :, 1])
+    expected = np.argsort(np.asarray(separate.tables_["a"])[:, 1])
+    assert_allclose(own[order], np.asarray(separate.standard_errors_["a"])[expected], rtol=1e-3)
+    known = et.LatentClassModel(2, known_class="diagnosis", **HOW).fit(labelled(np.ones(ROWS, bool)))
+    counts = np.bincount(CLASSES)
+    yes = np.asarray(known.tables_["a"])[:, 1]
+    assert_allclose(np.asarray(known.standard_errors_["a"])[:, 1], np.sqrt(yes * (1 - yes) / counts), rtol=1e-3)
+    assert np.isnan(np.asarray(known.standard_errors_["diagnosis"])).all()

@@ -191,3 +191,21 @@ def test_errors_say_what_is_wrong(call, message) -> None:
 
 def fitted() -> et.SpectralHMM:
     return et.SpectralHMM(2).fit(["abab", "baba"] * 9, inputs=["xyxx", "yyxy"] * 9)
+
+
+def test_the_benchmark_of_transducers_runs() -> None:
+    from benchmarks import transducers
+
+    machine = transducers.Machine.random(2, 2, 3, 0)
+    Y, X = machine.sample(400, 1)
+    every = np.array(list(itertools.product(range(3), repeat=4)))
+    totals = np.exp(machine.log_prob(every, np.broadcast_to([0, 1, 1, 0], every.shape))).sum()
+    np.testing.assert_allclose(totals, 1.0)
+    model = et.SpectralHMM(2).fit(list(Y), inputs=list(X))
+    assert abs(model.score(list(Y), inputs=list(X)) - machine.log_prob(Y, X).mean()) < 0.2
+    # Silent letters have no phoneme, vowels have vowels.
+    assert transducers.aligned("knee", ["N", "IY"]) == ["-", "N", "-", "IY"]
+    assert transducers.aligned("ax", ["AE", "K", "S"]) is None
+    # Of order 1, the share of an output among those of its input, with two pseudo-counts.
+    found = transducers.order_n([["p", "q"]], ["aa"], [["p"]], ["a"], 1)
+    np.testing.assert_allclose(np.exp(found), (1 + 2 * 0.5) / (2 + 2))

@@ -40,6 +40,16 @@ def test_standard_errors_of_one_class_are_those_of_shares(weighted: bool) -> Non
     assert_allclose(found.replicates.mean(axis=0), shares, atol=4 * expected.max() / np.sqrt(300))
 
 
+def test_standard_errors_agree_with_those_of_the_information_matrix() -> None:
+    random = np.random.default_rng(0)
+    rows = (random.random((300, 4)) < np.where(random.random((300, 1)) < 0.4, 0.85, 0.2)).astype(int)
+    model = et.LatentClassModel(2, random_state=0).fit(rows)
+    found, exact = et.bootstrap(model, rows, n_replicates=80, random_state=0), model.estimates()
+    assert list(found.labels) == list(exact.labels)
+    assert_allclose(found.standard_errors, exact.standard_errors, rtol=0.35)
+    assert np.mean(found.standard_errors / exact.standard_errors) == pytest.approx(1.0, abs=0.1)
+
+
 def test_intervals_are_quantiles_of_the_replicates() -> None:
     found = et.bootstrap(fitted(), ROWS, n_replicates=30, random_state=0)
     low, high = np.quantile(found.replicates, [0.05, 0.95], axis=0, method="weibull")
@@ -133,6 +143,7 @@ def test_clusters_are_resampled_together_and_within_their_strata() -> None:
     drawn = np.array([own.drawn(np.random.default_rng(seed)) for seed in range(400)])
     by_cluster = drawn.reshape(400, 6, 5)
     assert (by_cluster == by_cluster[:, :, :1]).all()
+    assert (by_cluster[:, :3] != by_cluster[:, 3:]).any()
     # Of three clusters two are sampled, each with weight 3 / 2.
     assert_allclose(by_cluster[:, :3, 0].sum(axis=1), 3.0)
     assert_allclose(by_cluster[:, 3:, 0].sum(axis=1), 3.0)

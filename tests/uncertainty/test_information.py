@@ -134,6 +134,10 @@ FITS: dict[str, Any] = {
             np.repeat([[2.0], [9.0]], 100, axis=0) * [1, 1] * np.c_[np.ones(200), RANDOM.gamma(3, 1 / 3, 200)]
         ),
     ),
+    "covariates": lambda: (
+        et.LatentClassModel(2, covariates=["a", "c"], emissions={"b": "gaussian"}, **LONG),
+        mixed_rows().dropna(),
+    ),
     "chain": lambda: (et.EMHMM(2, **LONG), sequences()),
     "order 2": lambda: (et.EMHMM(2, order=2, pseudo_counts=0.5, **LONG), sequences()),
     "factorial": lambda: (et.EMHMM([2, 2], pseudo_counts=0.5, **LONG), sequences()),
@@ -189,6 +193,26 @@ def test_a_normal_distribution_has_the_errors_of_the_textbook() -> None:
     errors = model.standard_errors_["x0"]
     std = X.std()
     assert_allclose(errors, [[std / np.sqrt(200), std / np.sqrt(400)]], rtol=1e-5)
+
+
+def test_known_classes_have_the_errors_of_a_logistic_regression() -> None:
+    """Where items show the class, membership is a regression on covariates."""
+    import pandas as pd
+
+    random = np.random.default_rng(0)
+    z = random.normal(size=200)
+    shown = np.where(random.random(200) < 1 / (1 + np.exp(0.5 - z)), "yes", "no")
+    rows = pd.DataFrame({"p": shown, "q": shown, "r": shown, "z": z})
+    model = et.LatentClassModel(2, covariates=["z"], random_state=0, tol=1e-12).fit(rows)
+    found = model.estimates().part(table="coefficients", given="h=1")
+    intercept, slope = found.values
+    share = 1 / (1 + np.exp(-intercept - slope * z))
+    design = np.column_stack([np.ones(200), z])
+    expected = np.linalg.inv((design * (share * (1 - share))[:, None]).T @ design)
+    assert_allclose(found.vcov(), expected, rtol=1e-4)
+    sizes = model.estimates().part(table="h")
+    slopes = (share * (1 - share)) @ design / 200
+    assert_allclose(sizes.vcov()[1, 1], slopes @ expected @ slopes, rtol=1e-4)
 
 
 def test_known_steps_of_a_markov_chain_have_the_errors_of_its_rows() -> None:
@@ -299,3 +323,13 @@ def test_arguments_are_checked() -> None:
         model.estimates(clusters=np.arange(60), kind="observed")
     with pytest.raises(ParameterError, match="averages several fits"):
         et.EMJunctionTree(random_state=0).fit(X).estimates()
+
+
+def test_numbers_that_depend_on_symbols_have_a_moment_for_each() -> None:
+    random = np.random.default_rng(0)
+    given = [np.array(["a", "b"])[random.integers(0, 2, 10)] for _ in range(20)]
+    steps = [random.normal(np.where(own == "a", 0.0, 6.0) + 3.0 * (random.random(10) < 0.5)) for own in given]
+    model = et.EMHMM(2, inputs_affect="emissions", emissions="gaussian", random_state=0, n_init=1)
+    errors = model.fit(steps, inputs=given).standard_errors_["x0"]
+    assert errors.shape == (2, 2, 2)
+    assert np.isfinite(errors).all()

@@ -11,6 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import chi2, chi2_contingency
 
 import eigentree as et
+from benchmarks.blrt import ITEMS, Truth, p_value
 from eigentree.errors import ParameterError
 
 QUICK: dict[str, Any] = {"init": "random", "n_init": 2, "random_state": 0}
@@ -110,6 +111,12 @@ def test_one_state_of_an_hmm_is_rejected_where_there_are_two() -> None:
     test = et.bootstrap_likelihood_ratio_test(one, two, words, n_replicates=19, random_state=0)
     assert (test.p_value, test.n_replicates) == (0.05, 19)
     assert test.statistic == pytest.approx(2 * (two.score_samples(words).sum() - one.score_samples(words).sum()))
+
+
+def test_the_benchmark_samples_classes_and_rejects_too_few() -> None:
+    rows = Truth(3, 0.4, 3000).sampled(0)
+    assert_allclose(rows.mean(axis=0), np.repeat([1.9 / 3, 1.1 / 3], ITEMS // 2), atol=0.04)
+    assert p_value(Truth(2, 0.4, 40), 1, seed=0) == 1 / 40
 
 
 def test_models_that_are_not_nested_are_refused() -> None:

@@ -87,6 +87,8 @@ def test_half_of_the_units_of_each_stratum_varies_as_a_bootstrap_sample_does() -
     plain = Resampling.of(weights)
     means = [np.average(values, weights=halved(plain, random)) for _ in range(4000)]
     assert np.var(means) == pytest.approx(values.var(ddof=1) / 60, rel=0.1)
+    parts = halved(Resampling.of(np.full(60, 0.5)), random)
+    assert sorted(parts.tolist()) == [0.0] * 30 + [0.5] * 30
     strata, clusters = np.repeat([0, 1], 30), np.repeat(np.arange(15), 4)
     found = halved(Resampling.of(weights * 2.0, clusters[np.argsort(clusters)], strata), random)
     assert set(found.tolist()) == {0.0, 2.0}

@@ -132,6 +132,14 @@ def named(text: str) -> tuple[str, str]:
     return name, value
 
 
+def names_of(text: str) -> list[str]:
+    """Return the names between commas."""
+    found = text.split(",")
+    if not all(found) or len(set(found)) != len(found):
+        raise ValueError(f"{text!r} are not columns, such as dose,group")
+    return found
+
+
 def emission(text: str) -> tuple[tuple[str, ...], str]:
     """Return columns and family of ``COLUMN=FAMILY`` or ``COLUMN+COLUMN=FAMILY``; no columns of a family alone."""
     names, _, family = text.rpartition("=")
@@ -351,6 +359,15 @@ class Shape(Densities):
         Literal["em", "spectral"],
         Parameter(help="em gives tables and hidden states; spectral takes one pass without random starts."),
     ] = "em"
+    inputs: Annotated[
+        list[str] | None,
+        option(
+            names_of,
+            "COLUMN,...",
+            "Columns of sequences that transitions and first states depend on; with spectral one column, "
+            "whose symbols are the inputs of a transducer.",
+        ),
+    ] = None
     durations: Annotated[
         Literal["explicit", "negative_binomial", "geometric"] | None,
         Parameter(help="Of sequences: how many steps hidden states last (as in a Markov chain)."),

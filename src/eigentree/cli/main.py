@@ -42,10 +42,17 @@ COMMANDS = (
     Command("classify", "Fit", "train a classifier, and apply it", "classify:app", ("train", "apply")),
     Command("inspect", "Use", "the contents of a file of eigentree", "inspect:inspect"),
     Command("goodness", "Use", "how well a model fits, and how certain classes are", "goodness:goodness"),
+    Command("estimates", "Use", "parameters with standard errors and intervals", "parameter_estimates:estimates"),
     Command("report", "Use", "an HTML page about a model, and about rows beside it", "report_page:report"),
     Command("score", "Use", "the log probability of each row", "score:score"),
     Command(
         "predict", "Use", "a column, or a hidden variable, from the other cells of each row", "predict:predict"
+    ),
+    Command(
+        "three-step",
+        "Use",
+        "covariates and outcomes of latent classes, with standard errors and tests",
+        "parameter_estimates:three_step",
     ),
     Command("impute", "Use", "fill missing cells", "impute:impute"),
     Command("decode", "Use", "the most probable hidden states of each row", "decode:decode"),

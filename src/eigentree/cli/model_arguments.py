@@ -102,13 +102,26 @@ def read_training(path: str, shape: Shape, reading: Reading, stream: bool = Fals
         raise UsageError(f"sequences are learned by hmm, not by {shape.structure}; leave --structure out")
     if reading.sequence is None and not shape.is_file:
         structure_of(shape)
+    if shape.inputs is not None and reading.sequence is None:
+        raise UsageError("--inputs are of sequences; name the column of their names, as in --sequence id")
     rows = open_rows(path, reading) if stream and reading.sequence is None else read_rows(path, reading)
-    return rows if reading.sequence is None else NamedSequences.of(rows, reading.sequence)  # type: ignore[arg-type]
+    if reading.sequence is None:
+        return rows
+    return NamedSequences.of(rows, reading.sequence, inputs=shape.inputs or ())  # type: ignore[arg-type]
 
 
-def estimator_of(shape: Shape, seed: int, rows: Any = None) -> Any:
+def estimator_of(shape: Shape, seed: int, rows: Any = None, covariates: Sequence[str] | None = None) -> Any:
     """Return the estimator of a structure and a method, unfitted."""
     numeric: dict[str, Any] = {} if shape.numeric is None else {"numeric": shape.numeric}
+    if covariates:
+        if shape.structure != "mixture" or shape.method != "em" or isinstance(rows, NamedSequences):
+            raise UsageError(
+                "--covariates are of latent classes: --structure mixture, fitted by EM; leave them out"
+            )
+        from eigentree.estimators.latent_class import LatentClassModel
+
+        how = {**numeric, "emissions": emissions_of(shape), "covariates": list(covariates)}
+        return LatentClassModel(shape.hidden or 2, random_state=seed, verbose=1, **how)
     if isinstance(rows, NamedSequences):
         sizes = {"hidden_states": shape.hidden, "order": shape.order}
         lasting: dict[str, Any] = {"durations": shape.durations, "max_duration": shape.max_duration}
@@ -230,12 +243,12 @@ def described(columns: "Columns") -> str:
     'x0, x1 categorical'
     """
     from eigentree.data.tables.labels import Bins, Labels
-    from eigentree.data.tables.numbers import Numbers
+    from eigentree.data.tables.numbers import LabelCodes, Numbers
 
     kinds: dict[str, list[str]] = {}
     for name, meaning in zip(columns.names, columns.meanings, strict=True):
         found = "categorical"
-        if isinstance(meaning, Numbers):
+        if isinstance(meaning, Numbers) and not isinstance(meaning, LabelCodes):
             found = meaning.kind
         elif isinstance(meaning, Bins):
             found = "in bins"
@@ -276,7 +289,9 @@ def read_for(model: Any, path: str, reading: Reading, id_column: str | None = No
         raise UsageError("this is a model of sequences; name the column of their names, as in --sequence id")
     if id_column is not None:
         raise UsageError(f"sequences are identified by their column {column!r}; leave --id out")
-    return NamedSequences.of(read_rows(path, reading), column, fitted_columns(model))
+    about = getattr(getattr(model, "model_", None), "input_columns", None)
+    inputs = () if about is None else about.names
+    return NamedSequences.of(read_rows(path, reading), column, fitted_columns(model), inputs)
 
 
 def rows_for(model: Any, rows: Any) -> Any:

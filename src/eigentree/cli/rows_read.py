@@ -17,6 +17,8 @@ from eigentree.io.byte_files import ENDINGS, named_format
 from eigentree.io.text_files import TextOptions
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from eigentree.data.tables.columns import Columns
 
 __all__ = ["NamedSequences", "format_of", "hint_at_marks", "open_rows", "read_rows"]
@@ -98,9 +100,11 @@ class NamedSequences(Steps):
     whole: FileTable
 
     @classmethod
-    def of(cls, table: FileTable, name: str, columns: "Columns | None" = None) -> "NamedSequences":
-        """Return the sequences that a column names; of the channels of a model, or of all other columns."""
-        require_names([name], table.names, table.source)
+    def of(
+        cls, table: FileTable, name: str, columns: "Columns | None" = None, inputs: "Sequence[str]" = ()
+    ) -> "NamedSequences":
+        """Return the sequences that a column names, of the channels of a model or of all but the inputs."""
+        require_names([name, *inputs], table.names, table.source)
         column = table.cells(table.names.index(name))
         if None in column:
             raise DataError(
@@ -108,10 +112,11 @@ class NamedSequences(Steps):
             )
         number = {each: place for place, each in enumerate(dict.fromkeys(column))}
         groups = np.array([number[each] for each in column])
-        channels = table.dropping([name]) if columns is None else table.only(columns.names)
+        channels = table.dropping([name, *inputs]) if columns is None else table.only(columns.names)
+        about = table.only(inputs) if inputs else None
         starts = np.concatenate([[0], np.cumsum(np.bincount(groups))])
         order = np.argsort(groups, kind="stable")
-        return cls(channels, starts, FORM, order, ids=list(number), name=name, whole=table)
+        return cls(channels, starts, FORM, order, about, ids=list(number), name=name, whole=table)
 
     @property
     def count(self) -> int:
@@ -134,7 +139,8 @@ class NamedSequences(Steps):
         assert self.starts is not None
         assert self.places is not None
         rows = [self.places[self.starts[one] : self.starts[one + 1]] for one in numbers]
-        return NamedSequences.of(self.whole.take(np.sort(np.concatenate(rows))), self.name)
+        about = () if self.inputs is None else self.inputs.all_names
+        return NamedSequences.of(self.whole.take(np.sort(np.concatenate(rows))), self.name, inputs=about)
 
     def without(self, names: list[str]) -> "NamedSequences":
         """Return the same sequences without some of their channels."""

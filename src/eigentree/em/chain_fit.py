@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import cycle
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar, cast
@@ -13,8 +13,9 @@ import numpy as np
 
 from eigentree.em.estep.unique_rows import systematic
 from eigentree.em.init.chains import KINDS
-from eigentree.em.multistart import ETA, ROWS_PER_PARAMETER, Candidate, Sample, multistart, run_each
+from eigentree.em.multistart import ETA, MIXED, ROWS_PER_PARAMETER, Candidate, Sample, multistart, run_each
 from eigentree.em.optimize.objective import ExpectedCounts, Objective, SimplexVector
+from eigentree.errors import DataError
 from eigentree.inference.sequences.sequence_passes import SequencePass, marginal_chains, product_chain
 
 if TYPE_CHECKING:
@@ -27,7 +28,15 @@ if TYPE_CHECKING:
     from eigentree.em.optimize.stopping import Stopping
     from eigentree.inference.sequences.number_steps import NumberPass
 
-__all__ = ["ChainFit", "ChainLayout", "ChainObjective", "SequenceObjective", "fit_chain"]
+__all__ = [
+    "ChainFit",
+    "ChainLayout",
+    "ChainObjective",
+    "SequenceObjective",
+    "fit_chain",
+    "fit_with_known_states",
+    "with_free_states",
+]
 
 Scalar = TypeVar("Scalar", bound=np.generic)
 
@@ -47,7 +56,8 @@ class ChainLayout(SimplexVector):
     chain whose states are theirs together, and whose links are products of theirs. What is expected of a product is
     expected of each factor, so that counts of the one chain add up to those of each. `sizes` are the numbers of
     states of the chains, `channels` those of the channels, and `allowed` has which state may follow which in each
-    chain; `starts` are the distributions of first states where these are given and not learned.
+    chain; `starts` are the distributions of first states where these are given and not learned. With
+    `known_states` the last channel is the state itself of one chain, where it is known.
     """
 
     sizes: tuple[int, ...]
@@ -55,6 +65,7 @@ class ChainLayout(SimplexVector):
     channels: tuple[int, ...]
     allowed: tuple[Booleans, ...]
     starts: tuple[Floats, ...] = ()
+    known_states: bool = field(default=False, kw_only=True)
 
     @cached_property
     def states(self) -> int:
@@ -82,6 +93,8 @@ class ChainLayout(SimplexVector):
             for chain, allowed in zip(chains, self.allowed, strict=True)
             for table in chain
         ]
+        if self.known_states:
+            emissions[-1] = np.eye(self.states, dtype=np.bool_)
         return np.concatenate([table.ravel() for table in (*links, *emissions)])
 
     @cached_property
@@ -91,6 +104,8 @@ class ChainLayout(SimplexVector):
         if self.starts:
             for chain in self.parts(learned)[0]:
                 chain[0][:] = False
+        if self.known_states:
+            self.parts(learned)[1][-1][:] = False
         return learned
 
     @cached_property
@@ -118,6 +133,16 @@ class ChainLayout(SimplexVector):
         for chain, start in zip(self.parts(joined)[0], self.starts, strict=False):
             chain[0][:] = start
         return self.normalised(np.where(self.possible, joined, 0.0), self.uniform)
+
+    def even(self) -> Floats:
+        """Return parameters under which all states are alike but where they are known."""
+        return self.uniform
+
+    def relabelled(self, vector: Floats, order: Integers) -> Floats:
+        """Return parameters of one chain with states in another order; what is known of states is as it was."""
+        (links,), emissions = self.parts(vector)
+        tables = [*(table[np.ix_(*[order] * table.ndim)] for table in links), *(own[order] for own in emissions)]
+        return self.settled(np.concatenate([table.ravel() for table in tables]))
 
     def parts(self, vector: NDArray[Scalar]) -> tuple[list[list[NDArray[Scalar]]], list[NDArray[Scalar]]]:
         """Return the links of each chain and the emissions of a vector."""
@@ -297,6 +322,47 @@ def fit_chain(fit: ChainFit, init: Floats | str, n_init: int, random: np.random.
     first = cast("SequenceObjective", samples[0].objective) if len(samples) > 1 else fit.distinct
     pool = (_candidate(kind, first, random) for kind in cycle(first.pool))
     return multistart(samples, pool, *how, finalists=n_init)
+
+
+def with_free_states(fit: ChainFit, pseudo_counts: float, sticky: float) -> ChainFit:
+    """Return the fit in which states that are known are but another channel, which states show with errors."""
+
+    def free(objective: SequenceObjective, *counts: float) -> SequenceObjective:
+        layout = replace(objective.layout, known_states=False)
+        return replace(objective, chain=layout, prior=layout.prior(*counts))  # type: ignore[type-var]
+
+    held = None if fit.validation is None else free(fit.validation, 0.0, 0.0)
+    return replace(fit, whole=free(fit.whole, pseudo_counts, sticky), validation=held)
+
+
+def fit_with_known_states(fit: ChainFit, runs: Iterator[Multistart]) -> Iterator[Multistart]:
+    """Yield the state of a fit with known states, again and again, until its runs have converged.
+
+    `runs` are those of `with_free_states`. A run starts from each of them, its states numbered as they show known
+    ones, and one from where states differ in nothing but what is known.
+    """
+    *_, found = runs
+    whole, layout = fit.whole, fit.whole.layout
+    start = layout.even()
+    if (number := whole.evaluated(start).impossible) >= 0:
+        raise DataError(f"sequence {number} cannot have its known states: transitions= forbids that they follow")
+    candidates = [Candidate("known states", lambda: start)]
+    for name, run in found.runs:
+        candidates.append(Candidate(name, partial(_numbered, whole, run.parameters)))
+    yield from run_each(fit.sample, candidates, fit.stopping, fit.max_iter, fit.accelerate, fit.validation, found)
+
+
+def _numbered(whole: SequenceObjective, parameters: Floats) -> Floats:
+    """Return parameters with states numbered as those known ones that they are expected with (Hungarian)."""
+    from scipy.optimize import linear_sum_assignment
+
+    layout = whole.layout
+    order = np.arange(layout.states)
+    if layout.allowed[0].all():
+        free = replace(whole, chain=replace(layout, known_states=False))  # type: ignore[type-var]
+        shown = layout.parts(free.counted(parameters).counts)[1][-1]
+        order = linear_sum_assignment(-shown.T)[1]
+    return layout.mixed(layout.relabelled(parameters, order), MIXED)
 
 
 def _candidate(kind: str, objective: SequenceObjective, random: np.random.Generator) -> Candidate:

@@ -22,7 +22,7 @@ from eigentree.inference.sequences.number_steps import NumberPass, value_places
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from eigentree.arrays import Floats
+    from eigentree.arrays import Floats, Integers
     from eigentree.data.sequences.sequence_codes import Sequences
     from eigentree.data.tables.columns import Columns
     from eigentree.inference.sequences.number_steps import Numbered
@@ -52,7 +52,8 @@ class NumberChainLayout(ChainLayout):
     @classmethod
     def of(cls, tables: ChainLayout, numbers: Numbered) -> NumberChainLayout:
         """Return the layout of tables and emissions."""
-        return cls(tables.sizes, tables.order, tables.channels, tables.allowed, tables.starts, numbers)
+        known = (tables.sizes, tables.order, tables.channels, tables.allowed, tables.starts)
+        return cls(*known, numbers, known_states=tables.known_states)
 
     @cached_property
     def free_count(self) -> int:
@@ -80,6 +81,15 @@ class NumberChainLayout(ChainLayout):
     def numbered(self, vector: Floats) -> dict[tuple[int, ...], Emission]:
         """Return the emission of each group of number channels."""
         return dict(zip(self.numbers, self.split(vector)[1], strict=True))
+
+    def even(self) -> Floats:
+        """Return parameters under which all states are alike but where they are known."""
+        return self.whole(super().even(), list(self.numbers.values()))
+
+    def relabelled(self, vector: Floats, order: Integers) -> Floats:
+        """Return parameters of one chain with states in another order; what is known of states is as it was."""
+        tables, emissions = self.split(vector)
+        return self.whole(super().relabelled(tables, order), [own.permuted(order) for own in emissions])
 
     def mixed(self, parameters: Floats, share: float) -> Floats:
         """Return parameters whose learned tables are mixed with a share of the uniform distribution."""

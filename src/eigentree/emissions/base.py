@@ -10,6 +10,7 @@ rows, and the parameters that maximise the objective given them). Queries call `
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
@@ -309,13 +310,63 @@ class StackedEmission(Emission):
         """Return the log density of each row in each state."""
         return self.joined((part.lines(own) for part, own in zip(self.parts, features, strict=True)), axis=1)
 
+    def each_part(self, shares: Floats) -> list[Floats]:
+        """Return numbers of states, along the last axis, as those of the states of each part."""
+        states = np.zeros((*shares.shape[:-1], sum(part.states for part in self.parts)))
+        np.add.at(states.T, np.array(self.order), shares.T)
+        return np.split(states, np.cumsum([part.states for part in self.parts])[:-1], axis=-1)
+
     def statistics(self, features: Any, counts: Floats) -> Floats:
-        """Raise `TypeError`: each part has its own."""
-        raise TypeError("stacked emissions are learned already")
+        """Return those of each part, end to end."""
+        parts = zip(self.parts, features, self.each_part(counts), strict=True)
+        return np.concatenate([part.statistics(*own).ravel() for part, *own in parts])
 
     def maximised(self, statistics: Floats) -> Self:
-        """Raise `TypeError`: each part is learned by itself."""
-        raise TypeError("stacked emissions are learned already")
+        """Return the emission whose parts are maximised, each by its own statistics."""
+        missing = np.full((1, self.width), np.nan)
+        made, start = [], 0
+        for part in self.parts:
+            shape = part.statistics(part.features(missing), np.zeros((1, part.states))).shape
+            size = math.prod(shape)
+            made.append(part.maximised(statistics[start : start + size].reshape(shape)))
+            start += size
+        return replace(self, parts=tuple(made))
+
+    def log_prior(self) -> float:
+        """Return what the priors of all parts add to the log-likelihood."""
+        return sum(part.log_prior() for part in self.parts)
+
+    @cached_property
+    def vector(self) -> Floats:
+        """All parameters, part by part."""
+        return np.concatenate([part.vector for part in self.parts])
+
+    def of_vector(self, vector: Floats) -> Self:
+        """Return the emission with the parameters of a vector."""
+        each = self._split(vector, [part.vector.size for part in self.parts])
+        return replace(self, parts=tuple(part.of_vector(own) for part, own in zip(self.parts, each, strict=True)))
+
+    @property
+    def n_coordinates(self) -> int:
+        """Number of free coordinates, those of `moved`."""
+        return sum(part.n_coordinates for part in self.parts)
+
+    def moved(self, by: Floats) -> Self:
+        """Return the emission whose parts are at other free coordinates, which stand part by part."""
+        each = self._split(by, [part.n_coordinates for part in self.parts])
+        return replace(self, parts=tuple(part.moved(own) for part, own in zip(self.parts, each, strict=True)))
+
+    @staticmethod
+    def _split(vector: Floats, sizes: Sequence[int]) -> list[Floats]:
+        return np.split(vector, np.cumsum(sizes)[:-1])
+
+    @property
+    def table(self) -> Any:
+        """The probabilities of levels, shape (states, levels), if the parts have such."""
+        tables: list[Any] = [part.table for part in self.parts if hasattr(part, "table")]
+        if len(tables) < len(self.parts):
+            raise AttributeError("only emissions of levels have a table")
+        return self.joined(tables)
 
     def moments(self, cells: Floats) -> tuple[Floats, Floats]:
         """Return mean and variance of each cell in each state given the row's known cells."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, field
+from dataclasses import KW_ONLY, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Self
 
@@ -14,7 +14,15 @@ from eigentree.data.sequences.inputs import InputSequences, split_frame
 from eigentree.data.sequences.sequence_codes import Sequences
 from eigentree.data.tables.state_rules import ReadOptions
 from eigentree.data.tables.weights import positive_weights, warn_of_few
-from eigentree.em.chain_fit import ChainFit, ChainLayout, ChainObjective, SequenceObjective, fit_chain
+from eigentree.em.chain_fit import (
+    ChainFit,
+    ChainLayout,
+    ChainObjective,
+    SequenceObjective,
+    fit_chain,
+    fit_with_known_states,
+    with_free_states,
+)
 from eigentree.em.durations.duration_objective import (
     DurationLayout,
     DurationObjective,
@@ -45,6 +53,7 @@ from eigentree.estimators.fits.given_tables import (
     may_follow,
     of_each_chain,
 )
+from eigentree.estimators.fits.known_states import chain_with_known_states, without_known_states
 from eigentree.estimators.mixins.constructor_parameters import estimator_class, learns
 from eigentree.estimators.mixins.input_mixin import InputMixin
 from eigentree.estimators.mixins.iterative_mixin import IterativeMixin
@@ -56,16 +65,18 @@ from eigentree.messages import notice
 from eigentree.validation import check_cells, finite_number, generator, one_of, whole_number
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import ArrayLike
 
     from eigentree.arrays import Booleans, Floats
+    from eigentree.data.tables.columns import Columns
     from eigentree.data.tables.state_rules import Categories, NumericRule, UnknownRule
     from eigentree.em.durations.duration_families import DurationName
     from eigentree.em.em_report import StartReport
     from eigentree.em.init.chains import ChainKind
     from eigentree.em.init.number_starts import NumberStart
+    from eigentree.em.multistart import Multistart
     from eigentree.em.optimize.stopping import Rule
     from eigentree.validation import Seed
 
@@ -230,6 +241,7 @@ class EMHMM(IterativeMixin, InputMixin):
         lengths: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         inputs: Any = None,
+        states: Any = None,
     ) -> Self:
         """Return the estimator after learning from sequences.
 
@@ -251,6 +263,9 @@ class EMHMM(IterativeMixin, InputMixin):
             sequence; of a frame with `sequence`, names of its columns. All are known. A single column of categories
             are symbols, each of which has tables of its own. Else there are multinomial logits of numbers
             (floats) and of all labels of categories but the first.
+        states : sequences, optional
+            The hidden states that are known, from 0, one for each step in any form that X has; missing where they
+            are not known.
 
         Warns
         -----
@@ -259,7 +274,8 @@ class EMHMM(IterativeMixin, InputMixin):
         """
         self._check_arguments()
         affected = affected_tables(self.inputs_affect)
-        remembered = self._remembered(X, lengths=lengths, sample_weight=sample_weight, inputs=inputs)
+        given = {"lengths": lengths, "sample_weight": sample_weight, "inputs": inputs, "states": states}
+        remembered = self._remembered(X, **given)
         X, inputs = split_frame(X, inputs)
         sequences = Sequences.learned(X, lengths, self.sequence, self.time, ReadOptions.of(self))
         self._ignore(y, lengths, sequences)
@@ -272,48 +288,61 @@ class EMHMM(IterativeMixin, InputMixin):
             )
         random = generator(self.random_state)
         layout = self._layout(sequences, weights, random)
+        observed, about = sequences, None
         if inputs is not None:
             sequences, about, layout = chain_with_inputs(layout, sequences, inputs, affected)
-        markov = layout
+        if states is not None:
+            layout, sequences = chain_with_known_states(layout, sequences, states, isinstance(self.init, str))
+        markov = replace(layout, known_states=False)
         if self.durations is not None:
             layout = chain_with_durations(layout, sequences, self.durations, self.max_duration)
         fit = self._chain_fit(sequences, weights, layout, random)
-        plain = without_durations(without_inputs(fit), markov, float(self.pseudo_counts))
-        init = self._initialiser(plain.whole) if isinstance(self.init, str) else self._given(plain.whole, fit.whole)
-        how = {InputLayout: partial(fit_with_inputs, plain), DurationLayout: partial(fit_with_durations, plain)}
-        runs = how.get(type(layout), fit_chain)(fit, init, self.n_init, random)
-        states = ((fit, fit.whole, state) for state in runs)
-        *_, state = self._followed(states, self.max_iter * self.n_init, self.max_iter)
-        parameters = state.best[1].parameters
-        chain: Chain | InputChain
-        if isinstance(layout, InputLayout):
-            chain = InputChain(sequences.columns, about, layout.tables_of(parameters))
-        elif isinstance(layout, DurationLayout):
-            chain = layout.chain_of(sequences.columns, parameters)
-        else:
-            numbers = layout.numbered(parameters) if isinstance(layout, NumberChainLayout) else None
-            chain = Chain.of(sequences.columns, *layout.parts(parameters), numbers)
-        # Unless something that the user gave says which state is which.
-        if (
-            isinstance(self.transitions, str)
-            and self.transitions == "full"
-            and self.start is None
-            and isinstance(self.init, str)
-        ):
-            # How many steps are expected in each state.
-            links = fit.whole.expected_links(parameters)
-            used = np.sum([table.reshape(-1, table.shape[-1]).sum(axis=0) for table in links], axis=0)
-            chain = chain.permuted([np.argsort(-own, kind="stable") for own in marginal_chains(used, chain.sizes)])
+        runs = ((fit, fit.whole, state) for state in self._runs(fit, markov, random))
+        *_, state = self._followed(runs, self.max_iter * self.n_init, self.max_iter)
+        chain = self._chain_of(fit, sequences.columns, about, state.best[1].parameters)
         return self._become(
             {
-                "model_": chain,
-                "columns_": sequences.columns,
-                "form_": sequences.form,
+                "model_": without_known_states(chain, observed),
+                "columns_": observed.columns,
+                "form_": observed.form,
                 "n_parameters_": layout.free_count,
             }
             | remembered
             | self._run_attributes(state, fit.whole.weight, fit.validation)
         )
+
+    def _runs(self, fit: ChainFit, markov: ChainLayout, random: np.random.Generator) -> Iterator[Multistart]:
+        """Yield the state of a fit, again and again; `markov` is the layout without durations."""
+        known, prior = fit, (float(self.pseudo_counts), float(self.sticky))
+        if fit.whole.layout.known_states:
+            fit = with_free_states(fit, *prior)
+        plain = without_durations(without_inputs(fit), markov, prior[0])
+        init = self._initialiser(plain.whole) if isinstance(self.init, str) else self._given(plain.whole, fit.whole)
+        how = {InputLayout: partial(fit_with_inputs, plain), DurationLayout: partial(fit_with_durations, plain)}
+        runs = how.get(type(fit.whole.layout), fit_chain)(fit, init, self.n_init, random)
+        return runs if known is fit else fit_with_known_states(known, runs)
+
+    def _chain_of(
+        self, fit: ChainFit, columns: Columns, about: Columns | None, parameters: Floats
+    ) -> Chain | InputChain:
+        """Return the model of the parameters of a fit, its states by size unless something says which is which."""
+        layout = fit.whole.layout
+        chain: Chain | InputChain
+        if isinstance(layout, InputLayout):
+            assert about is not None
+            chain = InputChain(columns, about, layout.tables_of(parameters))
+        elif isinstance(layout, DurationLayout):
+            chain = layout.chain_of(columns, parameters)
+        else:
+            numbers = layout.numbered(parameters) if isinstance(layout, NumberChainLayout) else None
+            chain = Chain.of(columns, *layout.parts(parameters), numbers)
+        is_free = isinstance(self.transitions, str) and self.transitions == "full" and self.start is None
+        if not is_free or not isinstance(self.init, str) or layout.known_states:
+            return chain
+        # How many steps are expected in each state.
+        links = fit.whole.expected_links(parameters)
+        used = np.sum([table.reshape(-1, table.shape[-1]).sum(axis=0) for table in links], axis=0)
+        return chain.permuted([np.argsort(-own, kind="stable") for own in marginal_chains(used, chain.sizes)])
 
     @property
     def _column_kinds(self) -> dict[str, str]:

@@ -306,14 +306,16 @@ def _spectral_chain(fitted: dict[str, Any]) -> dict[str, Any]:
 
 def _classes_content(writer: Writer, classifier: JunctionTreeClassifier) -> dict[str, Any]:
     writer.array("class_prior", classifier.class_prior_)
-    shrunk = "shrinkage_" in vars(classifier)
+    shrunk, trained = ("shrinkage_" in vars(classifier)), ("alpha_" in vars(classifier))
     content = {
         "columns": columns_content(classifier.columns_),
         "classes": _labels_content(classifier.classes_),
         "estimators": _models_content(writer, classifier),
         "shrinkage": plain(classifier.shrinkage_, "shrinkage_") if shrunk else None,
-        "tried": plain(classifier.tried_, "tried_") if shrunk else None,
+        "tried": plain(classifier.tried_, "tried_") if shrunk or trained else None,
     }
+    if trained:
+        content["alpha"] = plain(classifier.alpha_, "alpha_")
     if classifier.target_ is not None:
         content["target"] = classifier.target_
     if "class_column_" in vars(classifier):
@@ -324,7 +326,7 @@ def _classes_content(writer: Writer, classifier: JunctionTreeClassifier) -> dict
 
 def _read_classes(reader: Reader, content: Any) -> dict[str, Any]:
     known = ("columns", "classes", "estimators", "shrinkage", "tried")
-    entry = Section(content, "classes", known, ("class_column", "target"))
+    entry = Section(content, "classes", known, ("class_column", "target", "alpha"))
     classes = _read_labels(entry["classes"])
     prior = reader.floats("class_prior", len(classes))
     if not (prior > 0).all() or abs(prior.sum() - 1) > 1e-9:
@@ -336,6 +338,8 @@ def _read_classes(reader: Reader, content: Any) -> dict[str, Any]:
         columns = checked_columns(entry["columns"], models[0].graph_)
     fitted: dict[str, Any] = {"classes_": classes, "class_prior_": prior.copy()}
     fitted["target_"] = entry.text("target") if entry.has("target") else None
+    if entry.has("alpha"):
+        fitted["alpha_"], fitted["tried_"] = entry.number("alpha"), entry.value("tried")
     if entry.has("class_column"):
         column = ClassColumn(columns, entry.text("class_column"))
         if column.name not in columns.names or len(columns.labels(column.name)) != len(classes):

@@ -159,12 +159,12 @@ class Selection(ResultTable):
         """Which is the best, whether larger or smaller ones remain to be tried, and which could not be fitted."""
         best = self.best_trial()
         found = [f"best by {HEADINGS[self.by].replace('held out', 'held-out log-likelihood')}: {best.name}"]
-        sizes = [trial.size for trial in self.trials if trial.family == best.family]
+        own = [trial for trial in self.trials if trial.family == best.family]
+        sizes = [trial.size for trial in own]
         if len(sizes) > 1 and best.size == max(sizes):
             found.append(f"{best.size} is the largest size tried; try larger ones")
         elif len(sizes) > 1 and best.size == min(sizes) > 1:
             found.append(f"{best.size} is the smallest size tried; try smaller ones")
-        own = [trial for trial in self.trials if trial.family == best.family]
         if needless := next((trial for trial in own if trial.p_value > LEVEL), None):
             found.append(f"{needless.name} are no better than a size less (BLRT, p = {needless.p_value:.2f})")
         return [*found, *(f"{trial.name} failed: {trial.failure}" for trial in self.trials if trial.failure)]

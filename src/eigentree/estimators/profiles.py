@@ -14,7 +14,7 @@ from eigentree.data.tables.labeled_table import LabeledTable
 from eigentree.errors import DataError, GraphError, ParameterError, did_you_mean, quoted
 from eigentree.estimators.dependencies import column_nats, network_of
 from eigentree.estimators.mixins.hidden_sequence_mixin import HiddenSequenceMixin
-from eigentree.estimators.mixins.sequence_mixin import SequenceMixin, sequence_and_time
+from eigentree.estimators.mixins.sequence_mixin import SequenceMixin, require_plain, sequence_and_time
 from eigentree.estimators.number_bins import NumberGroup, NumberLeaf, NumberProfile, number_leaves, with_parents
 from eigentree.graphs.structure_learning import mixed_tree
 from eigentree.inference.networks.pair_tables import PairTables
@@ -290,6 +290,7 @@ def profiles(
 
 def _step_shares(model: HiddenSequenceMixin, length: int | None, X: Any, lengths: Any) -> tuple[Floats, str]:
     """Return the share of each state of a chain, and what it is a share of."""
+    require_plain(model, "profiles")
     chain = model.model_
     if X is None:
         steps = USUAL_LENGTH if length is None else whole_number("length", length, most=MOST_STEPS)

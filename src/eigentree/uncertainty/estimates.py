@@ -107,7 +107,7 @@ class Estimates(ResultTable):
         for scale in set(self._scales):
             own = np.flatnonzero([each == scale for each in self._scales])
             forward, slope, back = TRANSFORMS[scale]
-            with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            with np.errstate(all="ignore"):
                 middle = forward(self.values[own])
                 half = width[own] * self.standard_errors[own] * slope(self.values[own])
                 made[own] = back(np.stack([middle - half, middle + half], axis=1))
@@ -141,6 +141,11 @@ class Estimates(ResultTable):
         ]
         if not own:
             raise UnknownNameError(f"there are no estimates with {quoted(wanted)}")
+        return self.chosen(own)
+
+    def chosen(self, places: Sequence[int]) -> Estimates:
+        """Return some of the estimates, by their places."""
+        own = list(places)
         return Estimates(
             [self.labels[place] for place in own],
             self.values[own],

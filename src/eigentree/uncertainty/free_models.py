@@ -18,6 +18,7 @@ from eigentree.em.mixed.number_columns import NumberColumns
 from eigentree.em.number_chains import NumberChainLayout, NumberChainObjective
 from eigentree.em.parameters import ParameterLayout
 from eigentree.em.tree_objective import TreeObjective
+from eigentree.emissions.covariates.membership import Membership
 from eigentree.errors import DataError, ParameterError
 from eigentree.inference.mixed.number_leaves import blocks_of
 from eigentree.inference.sequences.duration_chain import DurationChain
@@ -55,6 +56,8 @@ class ObjectiveModel(FreeModel):
         Where parameters stand.
     parameters : array
         Those of the fit.
+    covariates : array, shape (data, columns)
+        What class membership depends on.
     """
 
     model: Any
@@ -65,6 +68,7 @@ class ObjectiveModel(FreeModel):
     layout: SimplexVector
     parameters: Floats
     unit: str = "row"
+    covariates: Floats | None = None
 
     @cached_property
     def _emissions(self) -> tuple[Emission, ...]:
@@ -126,7 +130,8 @@ class ObjectiveModel(FreeModel):
     def estimator(self, by: Floats) -> Any:
         """Return the fitted estimator at some coordinates."""
         tables, scores = self._at(by)
-        vector = self.objective.whole(tables, [own.moved for own in scores])
+        emissions = [self._with_shares(own.moved) for own in scores]
+        vector = self.objective.whole(tables, emissions)
         made, layout = copy(self.model), self.layout
         if isinstance(layout, ChainLayout):
             numbers = layout.numbered(vector) if isinstance(layout, NumberChainLayout) else None
@@ -135,6 +140,14 @@ class ObjectiveModel(FreeModel):
             old = self.model.network_
             made.network_ = layout.network(vector).changed(columns=old.columns, hidden_labels=old.hidden_labels)
         return made
+
+    def _with_shares(self, emission: Emission) -> Emission:
+        """Return an emission; of class membership with the shares of the classes that follow for these rows."""
+        if not isinstance(emission, Membership):
+            return emission
+        assert self.covariates is not None
+        shares = self.totals @ np.exp(emission.log_proba(emission.features(self.covariates))) / self.totals.sum()
+        return replace(emission, shares=np.asarray(shares))
 
 
 def free_model(fitted: FittedModel) -> FreeModel:
@@ -154,15 +167,18 @@ def _of_network(fitted: FittedModel, rows: Rows, network: LatentNetwork) -> Free
     pseudo_counts = float(vars(model).get("pseudo_counts_", model.pseudo_counts))
     constraints = Constraints(getattr(model, "fixed", None), getattr(model, "equal", None))
     codes, values = rows.encode(), rows.values()
-    complete = fitted.weights > 0
+    complete, about = fitted.weights > 0, []
     for group, emission in emissions.items():
         if emission.conditions:
-            for name in group:
-                complete &= ~rows.missing(columns.position(name))
+            about = [columns.position(name) for name in group]
+            complete &= ~np.any([rows.missing(place) for place in about], axis=0)
     used = np.flatnonzero(complete)
     first, places = _distinct(codes[used], values[used])
     every = np.full(rows.count, -1)
     every[used] = places
+    numbered = columns.number_places
+    cells = [values[:, numbered.index(place)] if place in numbered else codes[:, place] for place in about]
+    covariates = np.column_stack(cells)[used[first]].astype(np.float64) if about else None
     distinct, totals = rows.taken(used[first]), np.bincount(places, fitted.weights[used]).astype(np.float64)
     objective: Objective
     layout: ParameterLayout | MixedLayout
@@ -183,7 +199,8 @@ def _of_network(fitted: FittedModel, rows: Rows, network: LatentNetwork) -> Free
         missing = columns_with_missing(own.codes, graph)
         objective = TreeObjective.of(graph, own, missing, pseudo_counts, threads, constrained=constrained)
         parameters = layout.vector(network)
-    return ObjectiveModel(model, distinct, fitted.weights, every, objective, layout, parameters)
+    made = ObjectiveModel(model, distinct, fitted.weights, every, objective, layout, parameters)
+    return replace(made, covariates=covariates)
 
 
 def _distinct(codes: Any, values: Floats) -> tuple[Integers, Integers]:

@@ -13,20 +13,20 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
-from eigentree.errors import DataError, ParameterError
+from eigentree.errors import DataError, ParameterError, quoted
 from eigentree.uncertainty.estimates import Estimates
 from eigentree.uncertainty.free_tables import STEP
 from eigentree.uncertainty.quantities import Quantities
 from eigentree.validation import an_array, check_cells, one_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import ArrayLike
 
     from eigentree.arrays import Booleans, Floats, Integers
 
-__all__ = ["FreeModel", "Information", "Kind"]
+__all__ = ["FreeModel", "Information", "Kind", "SurveyDesign"]
 
 Kind = Literal["observed", "empirical", "robust"]
 
@@ -37,8 +37,8 @@ hidden: differences do not distinguish that from none, and EM would take as many
 MIXED = 1e-3
 """A quantity depends on a direction if so much of its slope, in proportion, is along it."""
 
-NEAR = 0.1
-"""Estimates so many standard errors away from the optimum have intervals of 95 % that cover 94.9 %."""
+NEAR = 0.2
+"""Estimates so many standard errors away from the optimum have intervals of 95 % that cover 94.5 %."""
 
 MOST_NAMED = 5
 """Most quantities that a note names."""
@@ -125,6 +125,34 @@ class _Inverse(NamedTuple):
         return np.asarray(along > MIXED * lengths)
 
 
+class SurveyDesign(NamedTuple):
+    """The design of a survey: the number of the cluster and of the stratum of each row, where there are some."""
+
+    clusters: Integers | None
+    strata: Integers | None
+
+    def units(self, used: Integers, unit: str) -> tuple[Integers, Integers]:
+        """Return the cluster of each row that is used, and the stratum of each cluster, as numbers from 0.
+
+        Without clusters each row is one. A cluster belongs to one stratum, whatever it is called in others.
+        """
+        inside = used if self.clusters is None else self.clusters[used]
+        within = np.zeros(len(used), np.int64) if self.strata is None else self.strata[used]
+        names, own = np.unique(np.stack([within, inside]), axis=1, return_inverse=True)
+        stratum = np.unique(names[0], return_inverse=True)[1]
+        own = own.ravel()
+        alone = np.flatnonzero(np.bincount(stratum)[stratum[own]] < 2)
+        if len(alone) and self.strata is None:
+            raise DataError(f"robust standard errors need two clusters or {unit}s at least, not 1")
+        if len(alone):
+            what = unit if self.clusters is None else "cluster"
+            raise DataError(
+                f"the stratum of {unit} {used[alone[0]]} has one {what}, which shows no variance; join it with "
+                f"another stratum"
+            )
+        return own, stratum
+
+
 @dataclass(frozen=True, eq=False)
 class Information:
     """The information matrices of a model, along its free coordinates."""
@@ -150,49 +178,60 @@ class Information:
         """The outer products of the scores of rows, each as often as it counts."""
         return (self.scores * self.model.totals[:, None]).T @ self.scores
 
-    def _between(self, clusters: Integers | None) -> Floats:
-        """Return the outer products of the weighted scores of clusters, or of rows, times n / (n - 1) for n."""
+    def _between(self, design: SurveyDesign) -> Floats:
+        """Return the outer products of the weighted scores of clusters, or of rows, times n / (n - 1) for n.
+
+        With strata it is the sum of these over strata, scores being those around the mean of their stratum: the
+        linearised variance of a survey (Binder, 1983).
+        """
         model = self.model
         used = np.flatnonzero(model.places >= 0)
         places, weights = model.places[used], model.weights[used]
-        if clusters is None:
-            count = len(used)
+        if design.clusters is None and design.strata is None:
+            if len(used) < 2:
+                raise DataError(f"robust standard errors need two {model.unit}s at least, not {len(used)}")
             squares = np.bincount(places, weights**2, len(self.scores))
             between = (self.scores * squares[:, None]).T @ self.scores
-        else:
-            from scipy.sparse import coo_array
+            return np.asarray(between * (len(used) / (len(used) - 1.0)))
+        from scipy.sparse import coo_array
 
-            names, own = np.unique(clusters[used], return_inverse=True)
-            count = len(names)
-            shares = coo_array((weights, (own, places)), (count, len(self.scores))).tocsr()
-            sums = shares @ self.scores
-            between = sums.T @ sums
-        if count < 2:
-            raise DataError(f"robust standard errors need two clusters or {model.unit}s at least, not {count}")
-        return np.asarray(between * (count / (count - 1.0)))
+        unit, stratum = design.units(used, model.unit)
+        check_cells("the scores of all clusters", model.count * len(stratum), "give a sample of the rows")
+        sums = coo_array((weights, (unit, places)), (len(stratum), len(self.scores))).tocsr() @ self.scores
+        counts = np.bincount(stratum).astype(np.float64)
+        if design.strata is not None:
+            sums = sums - (coo_array((1.0 / counts[stratum], (stratum, np.arange(len(stratum))))) @ sums)[stratum]
+        return np.asarray((sums * (counts / (counts - 1.0))[stratum, None]).T @ sums)
 
-    def covariance(self, kind: Kind, clusters: Integers | None) -> tuple[Floats, _Inverse]:
+    def covariance(self, kind: Kind, design: SurveyDesign) -> tuple[Floats, _Inverse]:
         """Return the covariance of the coordinates, and the inverse of the information that it comes from."""
         complete = self.model.complete_information
         inverse = _Inverse.of(self.empirical if kind == "empirical" else self.observed, complete)
         if kind == "robust":
-            return inverse.matrix @ self._between(clusters) @ inverse.matrix, inverse
+            return inverse.matrix @ self._between(design) @ inverse.matrix, inverse
         return inverse.matrix, inverse
 
     def estimates(
-        self, statistic: Callable[[Any], Any] | None, kind: Kind | None = None, clusters: ArrayLike | None = None
+        self,
+        statistic: Callable[[Any], Any] | None,
+        kind: Kind | None = None,
+        clusters: ArrayLike | None = None,
+        strata: ArrayLike | None = None,
     ) -> Estimates:
         """Return estimates of all parameters, or of what a statistic gives, by the delta method."""
         model = self.model
         one_of("kind", kind, (*get_args(Kind), None))
-        grouped = None if clusters is None else _clusters(clusters, model)
-        if grouped is not None and kind not in (None, "robust"):
-            raise ParameterError(f"clusters are for kind='robust', not {kind!r}; leave kind out")
-        chosen: Kind = kind or ("observed" if grouped is None else "robust")
+        design = SurveyDesign(_groups("clusters", clusters, model), _groups("strata", strata, model))
+        has_design = clusters is not None or strata is not None
+        if has_design and kind not in (None, "robust"):
+            raise ParameterError(f"clusters and strata are for kind='robust', not {kind!r}; leave kind out")
+        if statistic is not None and not callable(statistic):
+            raise ParameterError(f"statistic is a function of an estimator, not {quoted(statistic)}")
+        chosen: Kind = kind or ("robust" if has_design else "observed")
         found = Quantities.of(model.estimator(np.zeros(model.count)), statistic)
         check_cells("the covariance of all estimates", len(found.values) ** 2, "give a statistic of some of them")
         slopes = model.differences(lambda by: Quantities.of(model.estimator(by), statistic).values)
-        covariance, inverse = self.covariance(chosen, grouped)
+        covariance, inverse = self.covariance(chosen, design)
         moves: Booleans = np.asarray(slopes.any(axis=1))
         unknown: Booleans = np.asarray(moves & inverse.depends(slopes))
         between = slopes @ covariance @ slopes.T
@@ -205,15 +244,17 @@ class Information:
         """Return which quantities have no standard error, and why."""
         why = "do not identify it" if is_maximum else "have no maximum there in its direction"
         notes = []
-        if not moves.all():
+        # The coefficients of a reference are zero by definition.
+        still = [place for place in np.flatnonzero(~moves).tolist() if found.scales[place] != "identity"]
+        if still:
             notes.append(
                 f"Without a standard error, since fixed or on the boundary (hardly any {self.model.unit} is "
-                f"expected to show it): {_named(found, np.flatnonzero(~moves))}."
+                f"expected to show it): {_named(found, still)}."
             )
         if unknown.any():
             notes.append(
                 f"Without a standard error, since these {self.model.unit}s {why}: "
-                f"{_named(found, np.flatnonzero(unknown))}."
+                f"{_named(found, np.flatnonzero(unknown).tolist())}."
             )
         return notes
 
@@ -232,22 +273,24 @@ class Information:
         ]
 
 
-def _named(found: Quantities, places: Integers) -> str:
+def _named(found: Quantities, places: Sequence[int]) -> str:
     """Return the names of some quantities."""
     names = []
-    for place in places[:MOST_NAMED].tolist():
-        *what, last = found.labels[place]
-        names.append(f"{'='.join(map(str, what))} | {last}" if last != "" else "=".join(map(str, what)))
+    for place in places[:MOST_NAMED]:
+        *what, last = map(str, found.labels[place])
+        names.append(" | ".join(filter(None, ["=".join(what), last])))
     more = len(places) - MOST_NAMED
     return "; ".join(names) + (f" and {more} more" if more > 0 else "")
 
 
-def _clusters(given: Any, model: FreeModel) -> Integers:
-    """Return the number of the cluster of each row or sequence."""
-    labels = an_array("clusters", given, DataError)
+def _groups(argument: str, given: Any, model: FreeModel) -> Integers | None:
+    """Return the number of the cluster, or of the stratum, of each row or sequence, if they are given."""
+    if given is None:
+        return None
+    labels = an_array(argument, given, DataError)
     if labels.shape != model.weights.shape:
         raise DataError(
-            f"clusters has the shape {labels.shape}, but needs one label for each of {len(model.weights)} "
+            f"{argument} has the shape {labels.shape}, but needs one label for each of {len(model.weights)} "
             f"{model.unit}s"
         )
     known: dict[Any, int] = {}

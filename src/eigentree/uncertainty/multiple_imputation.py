@@ -115,15 +115,19 @@ def halved(resampling: Resampling, random: np.random.Generator) -> Floats:
 
     A mean of n/2 of n units, without replacement, has the variance (1 - 1/2) / (n/2) = 1/n around that of all.
     """
-    if resampling.unit is None:
-        counts = np.rint(resampling.weights).astype(np.int64)
-        return random.multivariate_hypergeometric(counts, int(counts.sum()) // 2).astype(np.float64)
-    is_in = np.zeros(len(resampling.stratum))
-    for stratum in range(int(resampling.stratum.max()) + 1):
-        own = np.flatnonzero(resampling.stratum == stratum)
+    weights, unit, stratum = resampling.weights, resampling.unit, resampling.stratum
+    if unit is None:
+        counts = np.rint(weights).astype(np.int64)
+        if (counts == weights).all():
+            return random.multivariate_hypergeometric(counts, int(counts.sum()) // 2).astype(np.float64)
+        # Weights that are not whole are no numbers of equal rows.
+        unit, stratum = np.arange(len(weights)), np.zeros(len(weights), np.int64)
+    is_in = np.zeros(len(stratum))
+    for each in range(int(stratum.max()) + 1):
+        own = np.flatnonzero(stratum == each)
         # Of an odd number one more or one less, as often.
         is_in[random.permutation(own)[: (len(own) + int(random.integers(2))) // 2]] = 1.0
-    return resampling.weights * is_in[resampling.unit]
+    return weights * is_in[unit]
 
 
 @dataclass(frozen=True, eq=False, repr=False)

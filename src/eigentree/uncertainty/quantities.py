@@ -101,11 +101,20 @@ def _parameters(model: Any) -> Iterator[Line]:
 def parameter_tables(model: Any) -> dict[Any, Any]:
     """Return the tables of a fitted estimator, with mean and standard deviation of each number in each state."""
     found = dict(model.tables_) | _coefficients(model)
-    if getattr(model, "network_", None) is None and (numbers := model.columns_.numbers):
-        means, variances = model.means_, np.diagonal(model.covars_, axis1=1, axis2=2)
-        for place, name in enumerate(numbers):
-            moments = np.stack([means[:, place], np.sqrt(variances[:, place])], axis=1)
-            found[name] = LabeledTable(moments, ["state", "moment"], [range(len(means)), list(MOMENTS)])
+    if getattr(model, "network_", None) is not None:
+        return found
+    chain = model.model_
+    for group, emission in chain.numbers.items():
+        mean, variance = (own[0] for own in emission.moments(np.full((1, len(group)), np.nan)))
+        axes: list[tuple[str, Sequence[Hashable]]] = [("state", range(chain.states)), ("moment", list(MOMENTS))]
+        if emission.states != chain.states:
+            # It depends on symbols.
+            inputs = chain.input_columns
+            axes.insert(0, ("input", inputs.labels(inputs.names[0])))
+        names, states = zip(*axes, strict=True)
+        for column, place in enumerate(group):
+            moments = np.stack([mean[:, column], np.sqrt(variance[:, column])], axis=1)
+            found[model.columns_.names[place]] = LabeledTable(moments.reshape(*map(len, states)), names, states)
     return found
 
 

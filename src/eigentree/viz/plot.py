@@ -12,8 +12,9 @@ from eigentree.estimators.em_hmm import EMHMM
 from eigentree.estimators.em_junction_tree import EMJunctionTree
 from eigentree.estimators.mixins.density_mixin import DensityMixin
 from eigentree.estimators.mixins.hidden_sequence_mixin import HiddenSequenceMixin
+from eigentree.estimators.mixins.iterative_mixin import IterativeMixin
 from eigentree.estimators.mixins.latent_mixin import LatentMixin
-from eigentree.estimators.mixins.sequence_mixin import sequence_and_time
+from eigentree.estimators.mixins.sequence_mixin import require_plain, sequence_and_time
 from eigentree.estimators.online_em import OnlineEMJunctionTree
 from eigentree.estimators.profiles import Profile
 from eigentree.estimators.profiles import profiles as profiles_of
@@ -25,8 +26,11 @@ from eigentree.graphs.structure_learning import mixed_tree
 from eigentree.inference.networks.network import LatentNetwork
 from eigentree.markup.charts import MOST_SPECTRA, learning_charts, spectra_chart
 from eigentree.messages import renamed
+from eigentree.uncertainty.bootstrap import Bootstrap
+from eigentree.uncertainty.estimates import Estimates
 from eigentree.validation import whole_number
 from eigentree.viz.diagrams import edge_ranks, graph_diagram, transition_diagram, tree_diagram
+from eigentree.viz.interval_charts import interval_chart
 from eigentree.viz.matplotlib_renderer import FONT, draw_chart, draw_diagram
 from eigentree.viz.model_charts import multistart_chart, profile_chart, state_sequence_chart
 from eigentree.viz.number_charts import density_chart, duration_chart
@@ -39,6 +43,7 @@ __all__ = [
     "densities",
     "durations",
     "graph",
+    "intervals",
     "learning_curve",
     "multistart",
     "profiles",
@@ -49,6 +54,9 @@ __all__ = [
 
 MOST_COLUMNS = 10
 """Columns of a profile that are shown unless the user says how many."""
+
+MOST_INTERVALS = 40
+"""Estimates that are drawn unless the user says how many."""
 
 MOST_SEQUENCES = 2_000
 """Sequences that are drawn, evenly taken from all."""
@@ -205,6 +213,37 @@ def densities(
     return draw_chart(replace(chart, **bigger, y=chart.y._replace(label="density times share")), ax)
 
 
+def intervals(
+    found: Estimates | Bootstrap | IterativeMixin, level: float = 0.95, most: int = MOST_INTERVALS, ax: Any = None
+) -> Any:
+    """Return matplotlib's axes with estimates as dots on their intervals, one below the other.
+
+    Parameters
+    ----------
+    found : Estimates, or a fitted EMJunctionTree, LatentClassModel or EMHMM
+        What ``model.estimates()``, and other functions with standard errors, return; ``part`` of it chooses some.
+        Of an estimator all parameters are drawn.
+    level : float
+        The share of samples whose interval covers the truth.
+    most : int
+        How many are drawn at most; the title says how many were left out.
+    ax : matplotlib Axes, optional
+        Where to draw; by default a figure of its own.
+
+    Raises
+    ------
+    ParameterError
+        When there are no estimates, or there is nothing to draw on.
+    """
+    if isinstance(found, Bootstrap):
+        found = found.estimates
+    elif isinstance(found, IterativeMixin):
+        found = found.estimates()
+    if not isinstance(found, Estimates):
+        raise ParameterError(f"estimates are drawn, as those of model.estimates(), not {quoted(found)}")
+    return draw_chart(interval_chart(found, whole_number("most", most), level), ax)
+
+
 def _profile_of(model: Any, hidden: str | None) -> tuple[Profile, int]:
     """Return the profile to draw, and how many others there are."""
     if isinstance(model, Profile):
@@ -357,6 +396,7 @@ def decoded(
     """
     if not isinstance(model, HiddenSequenceMixin):
         raise ParameterError(f"a fitted EMHMM decodes states to draw, not {quoted(model)}")
+    require_plain(model, "decoded states")
     sequences = Sequences.of(X, model.columns_.reading(model.handle_unknown), lengths, *sequence_and_time(model, X))
     return draw_chart(state_sequence_chart(model.model_, sequences, chain, MOST_SEQUENCES), ax)
 

@@ -42,6 +42,16 @@ def train(
             "learns from rows without a class too."
         ),
     ] = "models",
+    training: Annotated[
+        Literal["generative", "conditional"],
+        Parameter(
+            help="generative: most probable rows and classes; conditional: from there on, classes given rows."
+        ),
+    ] = "generative",
+    alpha: Annotated[
+        float | None,
+        Parameter(help="Penalty of conditional training; by default chosen on held-out rows."),
+    ] = None,
     shape: Shape = Shape(),
     reading: Reading = Reading(),
     seed: Seed = 0,
@@ -77,7 +87,10 @@ def train(
             rows, classes = rows.take(np.flatnonzero(known)), classes[known]
         rows = rows.dropping([target])
     hint_at_marks(table, reading)
-    classifier = JunctionTreeClassifier(estimator_of(shape, seed, rows), class_as=class_as)
+    penalty: float | Literal["auto"] = "auto" if alpha is None else alpha
+    classifier = JunctionTreeClassifier(
+        estimator_of(shape, seed, rows), class_as=class_as, training=training, alpha=penalty, random_state=seed
+    )
     classifier.fit(rows, _Named(target, classes))
     seconds = time.perf_counter() - begin
     if reading.sequence is not None:

@@ -32,6 +32,7 @@ def dataset(
     --------
       eigentree dataset mushrooms -o mushrooms.csv
       eigentree dataset votes --missing '?' | head -3
+      eigentree dataset contraceptive -o survey.csv
     """
     sink = RowSink(output, format, json)
     import eigentree

@@ -1,9 +1,9 @@
 """``eigentree fit``: fit a model to rows."""
 
 import time
-from typing import Any
+from typing import Annotated, Any
 
-from eigentree.cli.arguments import Data, Json, Output, Reading, Seed, Shape, UsageError
+from eigentree.cli.arguments import Data, Json, Output, Reading, Seed, Shape, UsageError, option
 from eigentree.cli.output import note, number_of, report_saved, require_file
 
 __all__ = ["fit"]
@@ -15,6 +15,12 @@ def fit(
     *,
     output: Output,
     shape: Shape = Shape(),
+    covariates: Annotated[
+        list[str] | None,
+        option(
+            str, "COLUMN", "Columns that the classes of mixture depend on, by a multinomial logit.", several=True
+        ),
+    ] = None,
     reading: Reading = Reading(),
     seed: Seed = 0,
     json: Json = False,
@@ -31,6 +37,8 @@ def fit(
       eigentree fit mushrooms.csv --structure graph.toml -o graph.eigentree
       eigentree fit people.csv --kind age=continuous -o people.eigentree
       eigentree fit people.csv --emissions height+weight=full -o people.eigentree
+      eigentree fit survey.csv --structure mixture --hidden 2 --covariates age religion -o survey.eigentree
+      eigentree fit visits.csv --sequence patient --inputs dose,group -o visits.eigentree
 
     A graph of your own is such a file graph.toml; the states of what is not hidden are those of the columns:
 
@@ -46,11 +54,11 @@ def fit(
     require_file(output)
     begin = time.perf_counter()
     if reading.sequence is None:
-        shape = shape.or_else("auto")
+        shape = shape.or_else("mixture" if covariates else "auto")
     if data.endswith(".eigentree"):
         model, sizes, score = _fitted_to_statistics(data, shape)
     else:
-        model, sizes, score = _fitted_to_rows(data, shape, reading, seed)
+        model, sizes, score = _fitted_to_rows(data, shape, reading, seed, covariates)
     from eigentree.cli.model_arguments import saved
 
     seconds = time.perf_counter() - begin
@@ -62,14 +70,16 @@ def fit(
     report_saved(output, json, facts, ", ".join([*counts, *mean, f"{seconds:.1f} s"]))
 
 
-def _fitted_to_rows(data: str, shape: Shape, reading: Reading, seed: int) -> tuple[Any, dict[str, float], float]:
+def _fitted_to_rows(
+    data: str, shape: Shape, reading: Reading, seed: int, covariates: list[str] | None
+) -> tuple[Any, dict[str, float], float]:
     """Return a model, the sizes of its data by what they count, and its mean log-likelihood."""
     from eigentree.cli.model_arguments import described, estimator_of, read_training, unit_of
     from eigentree.cli.rows_read import hint_at_marks
     from eigentree.graphs.graph import LatentGraph
 
     rows = read_training(data, shape, reading, stream=True)
-    estimator = estimator_of(shape, seed, rows)
+    estimator = estimator_of(shape, seed, rows, covariates)
     if isinstance(getattr(estimator, "structure", None), LatentGraph):
         rows = rows.only(estimator.structure.observed)
     hint_at_marks(rows, reading)

@@ -9,23 +9,24 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eigentree.data.sequences.sequence_codes import Sequences
-from eigentree.data.sequences.steps import steps_of
-from eigentree.data.tables.cells import Categorical
+from eigentree.data.sequences.steps import Steps, steps_of
 from eigentree.data.tables.columns import Columns
 from eigentree.data.tables.rows import Rows
 from eigentree.data.tables.state_rules import ReadOptions
-from eigentree.data.tables.table import as_array, frame_of, table_of
+from eigentree.data.tables.table import Table, as_array, frame_of, table_of
+from eigentree.data.tables.text_cells import TextColumn, typed_texts
 from eigentree.errors import DataError, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from eigentree.arrays import Floats, Integers
-    from eigentree.data.tables.table import Table
+    from eigentree.arrays import Codes, Floats, Integers
 
 __all__ = [
     "InputSequences",
+    "are_letters",
     "are_symbols",
+    "codes_of_steps",
     "design_names",
     "design_of",
     "learned_inputs",
@@ -66,7 +67,7 @@ class InputSequences(Sequences):
             Of the inputs.
         ahead : int
         """
-        table, rows = _rows_of(inputs, outputs, ahead)
+        table, rows = _rows_of(inputs, outputs, ahead, are_letters(columns))
         read = Rows.of(table, columns, where=lambda row: f"row {row} of the inputs")
         codes, values = read.encode(), read.values()
         for place, name in enumerate(columns.names):
@@ -100,18 +101,34 @@ class InputSequences(Sequences):
 
 def learned_inputs(inputs: Any, outputs: Sequences) -> Columns:
     """Return the columns of inputs: those of floats are numbers, and others are read as columns of tables are."""
-    table, _ = _rows_of(inputs, outputs, 0)
+    table, _ = _rows_of(inputs, outputs, 0, letters=True)
     kinds: dict[str, Any] = {}
     for place, name in enumerate(table.all_names):
         cells = table.column(place, name)
-        if not isinstance(cells, Categorical) and cells.dtype.kind == "f":
+        array = typed_texts(list(map(str, cells.labels))) if isinstance(cells, TextColumn) else cells
+        if isinstance(array, np.ndarray) and array.dtype.kind == "f":
             kinds[name] = "continuous"
     return Columns.learned(table, ReadOptions(numeric="emissions", kinds=kinds))
+
+
+def codes_of_steps(given: Any, outputs: Sequences, count: int, what: str) -> Codes:
+    """Return codes below a count, one for each step, in any form that sequences have; the count where missing."""
+    table, rows = _rows_of(given, outputs, 0, True, what)
+    if len(table.all_names) != 1:
+        raise DataError(f"{what} are one cell for each step, not {len(table.all_names)}")
+    read = Rows.of(table, Columns(tuple(table.all_names), (count,)), where=lambda row: f"row {row} of the {what}")
+    codes: Codes = read.encode()[rows, 0]
+    return codes
 
 
 def are_symbols(columns: Columns) -> bool:
     """Return whether inputs are symbols: a single column of categories, each of which has tables of its own."""
     return len(columns.names) == 1 and not columns.number_places
+
+
+def are_letters(columns: Columns) -> bool:
+    """Return whether inputs are symbols of one letter each, so that those of a sequence may be a word."""
+    return are_symbols(columns) and all(len(str(label)) == 1 for label in columns.labels(columns.names[0]))
 
 
 def design_names(columns: Columns) -> list[str]:
@@ -141,6 +158,8 @@ def split_frame(X: Any, inputs: Any, names: Sequence[str] = ()) -> tuple[Any, An
 
     Where no inputs are given, and the frame has columns of all these names, they are the inputs.
     """
+    if isinstance(X, Steps):
+        return X, X.inputs if inputs is None else inputs
     frame = None if isinstance(X, Mapping | Sequences) else frame_of(X)
     wanted = list(names) if inputs is None else [inputs] if isinstance(inputs, str) else inputs
     if frame is None or not isinstance(wanted, list | tuple) or not wanted:
@@ -163,8 +182,13 @@ def design_of(columns: Columns, codes: Any, values: Floats) -> Floats:
     return np.stack(made, axis=1)
 
 
-def _rows_of(inputs: Any, outputs: Sequences, ahead: int) -> tuple[Table, Integers]:
-    """Return inputs as a table, and the row of each step, those after the end of each sequence included."""
+def _rows_of(
+    inputs: Any, outputs: Sequences, ahead: int, letters: bool, what: str = "inputs"
+) -> tuple[Table, Integers]:
+    """Return inputs as a table, and the row of each step, those after the end of each sequence included.
+
+    Inputs of words may be words, if inputs are `letters`.
+    """
     needed = outputs.lengths + ahead
     total = int(needed.sum())
     width = outputs.form.width + ahead
@@ -172,25 +196,25 @@ def _rows_of(inputs: Any, outputs: Sequences, ahead: int) -> tuple[Table, Intege
         table = steps_of(inputs).table
         if table.count == outputs.count * width:
             return table, np.flatnonzero(np.arange(width) < needed[:, None])
-    elif (lengths := lengths_of(inputs, outputs.form.kind == "words")) is not None:
+    elif (lengths := lengths_of(inputs, letters and outputs.form.kind == "words")) is not None:
         if lengths == needed.tolist():
             return steps_of(inputs).table, np.arange(total)
         if len(lengths) == outputs.count and len(set(lengths)) > 1 and not isinstance(inputs[0], str):
             place = next(at for at, length in enumerate(lengths) if length != needed[at])
             raise DataError(
-                f"the inputs of sequence {place} have {lengths[place]} steps, but need {needed[place]}"
+                f"the {what} of sequence {place} have {lengths[place]} steps, but need {needed[place]}"
                 + (f" (its {outputs.lengths[place]}, and {ahead} after its end)" if ahead else "")
             )
-        table = _table(inputs)
+        table = _table(inputs, what)
     else:
-        table = _table(inputs)
+        table = _table(inputs, what)
     if table.count == total:
         return table, np.arange(total) if outputs.places is None or ahead else outputs.places
     if table.count == outputs.count:
         return table, np.repeat(np.arange(outputs.count), needed)
     steps = f"{total} steps" if not ahead else f"{total} steps ({ahead} after the end of each sequence included)"
     raise DataError(
-        f"inputs have {table.count} rows, but the data have {outputs.count} sequences of {steps}; give one row for "
+        f"{what} have {table.count} rows, but the data have {outputs.count} sequences of {steps}; give one row for "
         f"each step, or one for each sequence"
     )
 
@@ -201,13 +225,15 @@ def _shape(inputs: Any) -> tuple[int, ...]:
     return () if array is None else tuple(array.shape)
 
 
-def _table(inputs: Any) -> Table:
+def _table(inputs: Any, what: str) -> Table:
     """Return a table of one column or of several."""
+    if isinstance(inputs, Table):
+        return inputs
     if hasattr(inputs, "to_frame") and not hasattr(inputs, "columns"):
         inputs = inputs.to_frame()
     if frame_of(inputs) is not None:
         return table_of(inputs)
     if not isinstance(inputs, list | tuple | np.ndarray):
-        raise DataError(f"inputs are an array, a list or a frame with a row for each step, not {quoted(inputs)}")
-    array = as_array(inputs, "the inputs", "the rows of the inputs differ: each is one cell, or equally many")
+        raise DataError(f"{what} are an array, a list or a frame with a row for each step, not {quoted(inputs)}")
+    array = as_array(inputs, f"the {what}", f"the rows of the {what} differ: each is one cell, or equally many")
     return table_of(array.reshape(-1, 1) if array.ndim == 1 else array)

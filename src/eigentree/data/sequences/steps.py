@@ -38,13 +38,14 @@ class Steps:
 
     The table has one row per step and one column per channel; `places` is the row that each step is, None where
     they stand in order. `starts` is where each sequence starts; None where sequences stand in rows of equal width,
-    and end where only missing cells follow.
+    and end where only missing cells follow. `inputs` are a table of what is known of each step beside its cells.
     """
 
     table: Table
     starts: Integers | None
     form: SequenceForm
     places: Integers | None = None
+    inputs: Table | None = None
 
     def named(self, row: int) -> str:
         """Return what messages call a row of the table: a step of a sequence."""

@@ -55,7 +55,7 @@ class DurationLayout(NumberChainLayout):
         others |= np.eye(len(allowed), dtype=np.bool_) & ~others.any(axis=1, keepdims=True)
         numbers = plain.numbers if isinstance(plain, NumberChainLayout) else {}
         known = (plain.sizes, plain.order, plain.channels, (others,), plain.starts)
-        return cls(*known, numbers, family=family, longest=longest)
+        return cls(*known, numbers, family=family, longest=longest, known_states=plain.known_states)
 
     @cached_property
     def _family(self) -> DurationFamily:
@@ -103,6 +103,15 @@ class DurationLayout(NumberChainLayout):
         family = self._family
         own = family.started(np.diag(moves), self.longest) if durations is None else family.nearest(durations)
         return self.with_durations(rest, own)
+
+    def even(self) -> Floats:
+        """Return parameters under which all states are alike but where they are known."""
+        stay = np.full(self.states, 0.5)
+        return self.with_durations(super().even(), self._family.started(stay, self.longest))
+
+    def relabelled(self, vector: Floats, order: Integers) -> Floats:
+        """Return parameters of one chain with states in another order; what is known of states is as it was."""
+        return self.with_durations(super().relabelled(vector, order), self.durations(vector)[order])
 
     def mixed(self, parameters: Floats, share: float) -> Floats:
         """Return parameters whose learned tables are mixed with a share of the uniform distribution."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from eigentree.em.init.chains import ChainKind
     from eigentree.em.number_chains import NumberChainObjective
 
-__all__ = ["NUMBER_KINDS", "NumberStart"]
+__all__ = ["NUMBER_KINDS", "NumberStart", "standardised"]
 
 NumberStart: TypeAlias = Literal["clusters"]
 
@@ -136,15 +136,7 @@ def _moved(problem: NumberChainObjective, cells: Floats, away: int) -> Floats:
 def _standardised(problem: NumberChainObjective) -> Floats:
     """Return the cells of each step as coordinates: channels have the variance 1, missing cells their mean."""
     walk, weights = problem.walk, step_weights(problem)
-    used = weights > 0
-    made = []
-    for column in walk.values.T:
-        known = ~np.isnan(column)
-        own = used & known
-        mean = np.average(column[own], weights=weights[own]) if own.any() else 0.0
-        variance = np.average((column[own] - mean) ** 2, weights=weights[own]) if own.any() else 0.0
-        scale = np.sqrt(variance) if variance > 0 else 1.0
-        made.append(np.where(known, np.clip((column - mean) / scale, -FURTHEST, FURTHEST), 0.0)[:, None])
+    made = [standardised(walk.values, weights).clip(-FURTHEST, FURTHEST)]
     for place, size in enumerate(walk.columns.states):
         if size > 1:
             shown = (walk.codes[:, [place]] == np.arange(size)).astype(np.float64)
@@ -152,6 +144,18 @@ def _standardised(problem: NumberChainObjective) -> Floats:
             spread = max(float(share.sum() - (share**2).sum()), np.finfo(np.float64).eps)
             made.append((shown - share) / np.sqrt(spread))
     return np.hstack(made)
+
+
+def standardised(values: Floats, weights: Floats) -> Floats:
+    """Return numbers with mean 0 and variance 1, missing ones at the mean."""
+    known = ~np.isnan(values)
+    weight = known * weights[:, None]
+    total = np.maximum(weight.sum(axis=0), np.finfo(np.float64).tiny)
+    filled = np.where(known, values, 0.0)
+    mean = (weight * filled).sum(axis=0) / total
+    apart = np.where(known, filled - mean, 0.0)
+    spread = np.sqrt((weight * apart**2).sum(axis=0) / total)
+    return np.asarray(apart / np.where(spread > 0, spread, 1.0))
 
 
 def _clustered(cells: Floats, weights: Floats, count: int, random: np.random.Generator, rounds: int) -> Integers:

@@ -19,6 +19,7 @@ from eigentree.em.init.classes import (
     copies_of_class,
     most_classes,
 )
+from eigentree.em.init.number_starts import standardised
 from eigentree.em.multistart import Candidate
 from eigentree.em.parameters import ParameterLayout
 from eigentree.errors import RankError
@@ -184,18 +185,6 @@ def row_features(rows: MixedRows, graph: LatentGraph, categories: Sequence[str])
         variance = 1.0 - float(((share @ shown) ** 2).sum())
         parts.append(shown / np.sqrt(max(variance, np.finfo(np.float64).eps)))
     return RowFeatures(np.concatenate(parts, axis=1), rows.weights)
-
-
-def standardised(values: Floats, weights: Floats) -> Floats:
-    """Return numbers with mean 0 and variance 1, missing ones at the mean."""
-    known = ~np.isnan(values)
-    weight = known * weights[:, None]
-    total = np.maximum(weight.sum(axis=0), np.finfo(np.float64).tiny)
-    filled = np.where(known, values, 0.0)
-    mean = (weight * filled).sum(axis=0) / total
-    apart = np.where(known, filled - mean, 0.0)
-    spread = np.sqrt((weight * apart**2).sum(axis=0) / total)
-    return np.asarray(apart / np.where(spread > 0, spread, 1.0))
 
 
 def clusters(rows: RowFeatures, count: int, random: np.random.Generator) -> Integers:

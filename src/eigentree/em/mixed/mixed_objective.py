@@ -292,25 +292,35 @@ class MixedObjective(NumberObjective):
         return Responsibilities.total(self._each(tables, emissions))
 
     def _each(self, tables: Floats, emissions: Mapping[tuple[str, ...], Emission]) -> Iterator[Responsibilities]:
-        layout = self.layout
         for stretch, numbers in zip(self.stretches, self.numbers, strict=True):
-            vector, scale = self._vector(stretch, tables, emissions)
-            found = stretch.expectation(vector, stretch.coded, self.threads).numbered(numbers)
-            counted = stretch.layout.tables(found.counts)
-            counts = [
-                counted[key].ravel() if key in counted else np.zeros(math.prod(shape))
-                for key, shape in layout.tables.shapes.items()
-            ]
+            found, shares = self.shares(stretch, tables, emissions)
+            found = found.numbered(numbers)
             statistics = {}
-            for place, (block, name) in enumerate(zip(stretch.blocks, stretch.names, strict=True)):
-                shown = counted[(name,)]
-                known = len(stretch.line_weights[place])
-                shares = np.ascontiguousarray(shown.reshape(-1, shown.shape[-1])[:, :known].T)
+            for block, own in zip(stretch.blocks, shares, strict=True):
                 for group in block.groups:
-                    statistics[group] = emissions[group].statistics(stretch.features[group], shares)
-            yield Responsibilities(
-                np.concatenate(counts), statistics, found.log_likelihood + scale, found.impossible
-            )
+                    statistics[group] = emissions[group].statistics(stretch.features[group], own)
+            yield Responsibilities(found.counts, statistics, found.log_likelihood, found.impossible)
+
+    def shares(
+        self, stretch: Stretch, tables: Floats, emissions: Mapping[tuple[str, ...], Emission]
+    ) -> tuple[ExpectedCounts, list[Floats]]:
+        """Return what the E-step finds in a stretch, and how often it expects each line in each state.
+
+        The latter is for each block, shape (lines, states of its parents); expected counts are of all tables.
+        """
+        vector, scale = self._vector(stretch, tables, emissions)
+        found = stretch.expectation(vector, stretch.coded, self.threads)
+        counted = stretch.layout.tables(found.counts)
+        counts = [
+            counted[key].ravel() if key in counted else np.zeros(math.prod(shape))
+            for key, shape in self.layout.tables.shapes.items()
+        ]
+        shares = []
+        for name, weights in zip(stretch.names, stretch.line_weights, strict=True):
+            shown = counted[(name,)]
+            shares.append(np.ascontiguousarray(shown.reshape(-1, shown.shape[-1])[:, : len(weights)].T))
+        whole = ExpectedCounts(np.concatenate(counts), found.log_likelihood + scale, found.impossible)
+        return whole, shares
 
     def _vector(
         self, stretch: Stretch, tables: Floats, emissions: Mapping[tuple[str, ...], Emission]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 from contextlib import nullcontext
+from copy import copy
 from dataclasses import dataclass, field
 from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, ParamSpec, Self, TypeVar, dataclass_transform
@@ -28,7 +29,14 @@ if TYPE_CHECKING:
     from eigentree.data.tables.columns import Columns
     from eigentree.data.tables.state_rules import UnknownRule
 
-__all__ = ["Parameters", "cloned", "current_names", "estimator_class", "learns"]
+__all__ = [
+    "Parameters",
+    "cloned",
+    "current_names",
+    "estimator_class",
+    "learns",
+    "with_attributes",
+]
 
 RENAMED = {"restarts": "n_init", "unknown": "handle_unknown"}
 """Arguments of estimators that were called otherwise up to 0.2.0, wherever a constructor has the new name."""
@@ -225,6 +233,13 @@ def _renamed_attribute(old: str, new: str) -> property:
 def cloned(estimator: P, **settings: Any) -> P:
     """Return an unfitted estimator with the same parameters, but for some."""
     return type(estimator)(**(estimator.get_params(deep=False) | settings))
+
+
+def with_attributes(estimator: P, **fitted: Any) -> P:
+    """Return a fitted estimator with some of its fitted attributes replaced; the given one stays as it is."""
+    other = copy(estimator)
+    other._become(vars(estimator) | fitted)
+    return other
 
 
 def learns(method: Callable[Concatenate[P, Arguments], T]) -> Callable[Concatenate[P, Arguments], T]:

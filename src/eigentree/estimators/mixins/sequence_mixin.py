@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eigentree.data.sequences.inputs import InputSequences, lengths_of, split_frame
+from eigentree.data.sequences.inputs import InputSequences, are_letters, lengths_of, split_frame
 from eigentree.data.sequences.sequence_codes import Sequences, filled_sequences, sampled_sequences
 from eigentree.data.sequences.steps import SequenceForm
 from eigentree.data.tables.labeled_table import LabeledTable
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from eigentree.spectral.sequences.sequence_model import SpectralSequenceModel
     from eigentree.validation import FillMethod, Seed
 
-__all__ = ["IMPOSSIBLE", "SequenceMixin", "distributions_or_uniform", "sequence_and_time"]
+__all__ = ["IMPOSSIBLE", "SequenceMixin", "distributions_or_uniform", "require_plain", "sequence_and_time"]
 
 IMPOSSIBLE = "sequences are impossible under this model"
 
@@ -289,7 +289,9 @@ class SequenceMixin(Parameters):
         """
         count, steps = whole_number("n", n, 0, DataError), whole_number("length", length, 1, DataError)
         columns = self._columns
-        given = None if inputs is None else lengths_of(inputs, self.form_.kind == "words")
+        about = self._input_columns
+        are_words = about is not None and are_letters(about) and self.form_.kind == "words"
+        given = None if inputs is None else lengths_of(inputs, are_words)
         total = count * steps if given is None else sum(given)
         check_cells("the sequences", total * len(columns.names), "draw fewer or shorter ones", DataError)
         random = generator(random_state)
@@ -323,6 +325,13 @@ def distributions_or_uniform(proba: Floats, then: str, what: str = "") -> Floats
     even = np.full_like(proba, 1.0 / proba.shape[1])
     known: Floats = np.divide(proba, totals, out=even, where=totals > 0)
     return known
+
+
+def require_plain(model: Any, what: str) -> None:
+    """Raise `ParameterError` where a model of sequences depends on inputs, which there are none of here."""
+    if getattr(getattr(model, "model_", None), "input_columns", None) is not None:
+        hint = "; show model.at_inputs(...), the model for given ones" if hasattr(model, "at_inputs") else ""
+        raise ParameterError(f"{what} of a model with inputs would depend on these{hint}")
 
 
 def sequence_and_time(model: SequenceMixin, X: Any) -> tuple[str | None, str | None]:

@@ -40,6 +40,7 @@ class EstimateOptions(TypedDict, total=False):
     inputs: Any
     kind: Kind | None
     clusters: ArrayLike | None
+    strata: ArrayLike | None
     statistic: Callable[[Any], Any] | None
 
 
@@ -56,6 +57,7 @@ class UncertaintyMixin(Parameters):
         inputs: Any = None,
         kind: Kind | None = None,
         clusters: ArrayLike | None = None,
+        strata: ArrayLike | None = None,
         statistic: Callable[[Any], Any] | None = None,
     ) -> Estimates:
         """Return all parameters with standard errors, intervals and covariances.
@@ -79,6 +81,9 @@ class UncertaintyMixin(Parameters):
         clusters : array-like, optional
             The cluster of each row or sequence, such as the school of a pupil: those of one cluster may depend on
             each other. The kind is then "robust".
+        strata : array-like, optional
+            The stratum of each row or sequence, within which clusters, or rows, were sampled: with sampling weights
+            these are the linearised standard errors of a survey. The kind is then "robust".
         statistic : callable, optional
             What is estimated, given an estimator: a number, an array, a table, or a mapping of names to these. By
             default all parameters, as `tables_` has them. Its standard errors are those of the delta method.
@@ -108,10 +113,14 @@ class UncertaintyMixin(Parameters):
         given: dict[str, Any] = {"lengths": lengths, "sample_weight": sample_weight, "inputs": inputs}
         if X is None:
             X, given = self._training
+        _, trained = vars(self).get("_training_", (None, {}))
+        if trained.get("states") is not None:
+            raise DataError("there are no standard errors of fits with known states (states=)")
+        given = dict(given)
         if isinstance(self, SequenceMixin):
             X, given["inputs"] = self._parted(X, given.get("inputs"))
         fitted = FittedModel.of(self, X, given.get("lengths"), given.get("sample_weight"), given.get("inputs"))
-        return Information(free_model(fitted)).estimates(statistic, kind, clusters)
+        return Information(free_model(fitted)).estimates(statistic, kind, clusters, strata)
 
     def vcov(self, X: ArrayLike | Any = None, **options: Unpack[EstimateOptions]) -> Floats:
         """Return the covariance matrix of all parameters, in the order of `estimates`, whose arguments it takes."""

@@ -52,16 +52,19 @@ class MixedModel(NetworkModel):
         return self.network.columns
 
     def evidence(
-        self, rows: Rows, copies: bool = False, revealed: Collection[str] = ()
+        self, rows: Rows, copies: bool = False, revealed: Collection[str] = (), masked: str | None = None
     ) -> Iterator[tuple[slice, Evidence, dict[str, Floats]]]:
         """Yield rows as evidence, with where they stand and the values of their number columns.
 
-        Few rows come at a time where numbers depend on a hidden variable that will be `revealed`.
+        Few rows come at a time where numbers depend on a hidden variable that will be `revealed`. The cells of a
+        number column that is `masked` are missing.
         """
         step = rows_of_evidence(self.graph, self.blocks, revealed)
         for start in range(0, rows.count, step):
             stop = min(start + step, rows.count)
             values = dict(zip(self.columns.numbers, rows.values(start, stop).T, strict=True))
+            if masked is not None:
+                values[masked] = np.full(stop - start, np.nan)
             codes = rows.encode(start, stop)
             yield slice(start, stop), self._evidence_of(codes, values, copies), values
 
@@ -110,14 +113,8 @@ class MixedModel(NetworkModel):
         """
         rows = Rows.of(X, self.columns, absent=target)
         block, group, place = self._home(target)
-        shape = (rows.count,) if quantiles is None else (rows.count, len(quantiles))
-        found = np.empty(shape)
-        step = rows_of_evidence(self.graph, self.blocks)
-        for start in range(0, rows.count, step):
-            part = slice(start, min(start + step, rows.count))
-            values = dict(zip(self.columns.numbers, rows.values(part.start, part.stop).T, strict=True))
-            values[target] = np.full(part.stop - part.start, np.nan)
-            known = self._evidence_of(rows.encode(part.start, part.stop), values, True)
+        found = np.empty((rows.count,) if quantiles is None else (rows.count, len(quantiles)))
+        for part, known, values in self.evidence(rows, copies=True, masked=target):
             weights = self._weights(known, [block])[block]
             found[part] = self._marginal(weights, group, values, place, quantiles)
         return found

@@ -336,8 +336,7 @@ def _class_fold(
         least = usual_floor(rests[label].rows) if floor is None else floor
         floors = floor_of(least, counted_marginals(rests[label], added, hats))
         for k, kappa in enumerate(CLASS_GRID):
-            log_prob = fit.chain_rule.log_prob(fit.values(kappa), floors, codes).log_prob
-            log_joint[k, label] = np.maximum(log_prob, LEAST_LOG * codes.shape[1])
+            log_joint[k, label] = fit.chain_rule.log_prob(fit.values(kappa), floors, codes).log_prob
     rows = np.array([rest.rows for rest in rests])
     log_joint += np.log(rows / rows.sum())[:, None]
     own = np.repeat(np.arange(len(held)), [len(fold[0]) for fold in held])

@@ -23,7 +23,7 @@ from eigentree.estimators.em_hmm import EMHMM
 from eigentree.estimators.imputer import JunctionTreeImputer
 from eigentree.estimators.mixins.density_mixin import DensityMixin
 from eigentree.estimators.mixins.latent_mixin import LatentMixin
-from eigentree.estimators.mixins.sequence_mixin import SequenceMixin, sequence_and_time
+from eigentree.estimators.mixins.sequence_mixin import SequenceMixin, require_plain, sequence_and_time
 from eigentree.estimators.spectral_hmm import SpectralHMM
 from eigentree.graphs.structure_learning import mixed_tree
 from eigentree.inference.mixed.mixed_model import MixedModel
@@ -115,6 +115,7 @@ def adapter_of(model: object) -> ModelAdapter:
 
 def _of_sequences(model: SequenceMixin) -> ModelAdapter:
     assert isinstance(model, EMHMM | SpectralHMM)
+    require_plain(model, "a report")
     steps = model.order + 2
     if isinstance(model, EMHMM):
         network = _network_of_steps(model.model_, steps)

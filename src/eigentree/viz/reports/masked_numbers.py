@@ -114,14 +114,13 @@ def _of_rows(data: EvaluationData, name: str, units: Integers) -> MaskedNumbers:
     model, place = data.model, data.columns.numbers.index(name)
     units = units[~np.isnan(data.values[units, place])]
     some = data.chosen(units)
-    codes, values, value = some.codes.copy(order="F"), some.values.copy(), some.values[:, place]
-    codes[:, data.columns.position(name)], values[:, place] = 1, np.nan
+    value = some.values[:, place]
     at, block = next((at, block) for at, block in enumerate(model.blocks) if name in block.columns)
     group = next(group for group in block.groups if name in group)
     parts = [(value, value, value)]
     if len(units):
         parts = []
-        for part, known, own in model.evidence(replace(some, codes=codes, values=values).rows, copies=True):
+        for part, known, own in model.evidence(some.rows, copies=True, masked=name):
             # The copies of the states of the blocks' parents are the last columns.
             shown = known.network.graph.observed
             copy = known.network.graph.column(shown[len(shown) - len(model.blocks) + at])

@@ -24,6 +24,7 @@ from eigentree.viz.model_charts import state_sequence_chart
 from eigentree.viz.reports.anomalous_rows import anomalies
 from eigentree.viz.reports.evaluation import likelihoods_of, masked_accuracy
 from eigentree.viz.reports.evaluation_data import adapter_of, evaluation_data
+from eigentree.viz.reports.intervals import parameter_intervals
 from eigentree.viz.reports.masked_numbers import averages, number_accuracies
 from eigentree.viz.reports.sections import (
     anomaly_section,
@@ -67,8 +68,8 @@ class Facts:
     """All facts of a report: the model, the diagrams of its graph and its junction tree, and how it does on `data`.
 
     `pairs` are the columns with the largest mutual information and `profiles` those of hidden variables, the most
-    informative first, where tables are known. Without data, all that follows is None or empty. `masked` is about
-    categories, `numbers` about numbers.
+    informative first, where tables are known; `intervals` are those of the parameters, where the training data are
+    known. Without data, all that follows is None or empty. `masked` is about categories, `numbers` about numbers.
     """
 
     adapter: ModelAdapter
@@ -82,6 +83,7 @@ class Facts:
     anomalies: tuple[Anomaly, ...] = ()
     states: Chart | None = None
     numbers: tuple[NumberAccuracy, ...] = ()
+    intervals: Chart | None = None
 
 
 def facts_of(adapter: ModelAdapter, data: EvaluationData | None, training: EvaluationData | None) -> Facts:
@@ -102,8 +104,9 @@ def facts_of(adapter: ModelAdapter, data: EvaluationData | None, training: Evalu
     if found and adapter.steps and len(data.codes):
         states = state_sequence_chart(adapter.model.model_, data.sequences, None, MOST_SEQUENCES)
     likelihoods, masked = likelihoods_of(data, training), masked_accuracy(data)
-    numbers = number_accuracies(data)
-    return Facts(adapter, *drawn, pairs, found, data, likelihoods, masked, anomalies(data), states, numbers)
+    numbers, intervals = number_accuracies(data), None if training is None else parameter_intervals(training)
+    about = (adapter, *drawn, pairs, found, data)
+    return Facts(*about, likelihoods, masked, anomalies(data), states, numbers, intervals)
 
 
 def _profiles(adapter: ModelAdapter, data: EvaluationData | None) -> list[Profile]:
@@ -195,7 +198,8 @@ def report(
     training : of the same kind as X, optional
         What baselines (independent columns, a Chow-Liu tree; of sequences independent cells, Markov chains) are
         fitted to. Without it they are compared on both footings: fitted to `X` as the model may have been
-        (in-sample), and cross-validated on `X`.
+        (in-sample), and cross-validated on `X`. With it, the page shows intervals
+        of the parameters.
     lengths, training_lengths : array-like of int, optional
         How many steps of `X`, and of `training`, belong to each sequence.
     names : sequence, optional

@@ -65,6 +65,9 @@ def states_section(facts: Facts) -> list[Html | None]:
     if facts.states is not None:
         caption = "The most probable states of sequences (Viterbi), a row each; those with the same end together."
         parts.append(chart_figure(caption, facts.states))
+    if facts.intervals is not None:
+        caption = "Parameters and their intervals of 95 %, from the training data; one without is on the boundary."
+        parts.append(chart_figure(caption, facts.intervals))
     return parts
 
 

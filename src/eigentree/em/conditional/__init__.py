@@ -1,0 +1,1 @@
+"""Training for the class: the conditional likelihood of classes given rows."""

@@ -1,0 +1,171 @@
+"""Conditional training: L-BFGS from the generative fit, and by how much the parameters are held near it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
+
+from eigentree.em.conditional.conditional_objective import ConditionalObjective
+from eigentree.em.conditional.free_coordinates import FreeCoordinates
+from eigentree.em.holdout import folds_of
+from eigentree.em.mixed.mixed_objective import MixedLayout, MixedObjective
+from eigentree.em.optimize.lbfgs import MEMORY
+from eigentree.em.optimize.run import em_run
+from eigentree.em.optimize.stopping import SHORTEST_STRETCH, USUAL_TOLERANCES, Stopping
+from eigentree.em.smoothing import PSEUDO_COUNTS
+from eigentree.em.tree_objective import TreeObjective
+
+if TYPE_CHECKING:
+    from eigentree.arrays import Floats
+    from eigentree.em.estep.unique_rows import DistinctRows
+    from eigentree.em.mixed.mixed_rows import MixedRows
+    from eigentree.em.optimize.objective import Objective
+    from eigentree.em.parameters import ParameterLayout
+
+__all__ = ["ALPHAS", "ClassRows", "ConditionalFit", "fit_conditional"]
+
+ALPHAS = (100.0, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001)
+"""Penalties to choose from, half an order of magnitude apart: standard deviations of log-odds from 0.1, at which
+hardly anything moves, to about 30, beyond which probabilities are 0 or 1."""
+
+
+TOLERANCE = USUAL_TOLERANCES["gain"] / SHORTEST_STRETCH**2
+"""L-BFGS ends when an iteration gains less, in nats per row; what is left of such gains is EM's tolerance."""
+
+
+class ConditionalFit(NamedTuple):
+    """Parameters after conditional training, the penalty, what was tried to choose it, and whether it converged.
+
+    `tried` has the mean held-out log P(class | row) of each penalty; infinity is generative training.
+    """
+
+    parameters: Floats
+    alpha: float
+    tried: dict[float, float]
+    converged: bool
+
+
+@dataclass(frozen=True, eq=False)
+class ClassRows:
+    """Rows with their class as a column, and how they are learned from.
+
+    Attributes
+    ----------
+    layout : ParameterLayout or MixedLayout
+    rows : DistinctRows or MixedRows
+    numbers : tuple of str
+        The columns of the numbers of `MixedRows`.
+    target : str
+        The column of the class.
+    missing : frozenset of str
+        The columns that may have missing cells.
+    pseudo_counts : float
+        Of generative training.
+    threads : int
+    """
+
+    layout: ParameterLayout | MixedLayout
+    rows: DistinctRows | MixedRows
+    numbers: tuple[str, ...]
+    target: str
+    missing: frozenset[str]
+    pseudo_counts: float
+    threads: int
+
+    def objective(self, rows: Any, clamped: bool) -> Objective:
+        """Return the objective of rows whose class is known, or left out."""
+        graph = self.layout.graph
+        if not clamped:
+            codes = rows.codes.copy(order="F")
+            codes[:, graph.column(self.target)] = graph.states[self.target]
+            rows = rows._replace(codes=codes)
+        how = (self.missing | {self.target}, self.pseudo_counts, self.threads)
+        if isinstance(self.layout, MixedLayout):
+            return MixedObjective.of(self.layout, self.numbers, rows, *how)
+        return TreeObjective.of(graph, rows, *how)
+
+    def conditional(self, rows: Any, start: Floats) -> ConditionalObjective:
+        """Return the objective of conditional training on rows, from the parameters of generative training."""
+        coordinates = FreeCoordinates(self.layout, start)
+        return ConditionalObjective(coordinates, self.objective(rows, True), self.objective(rows, False))
+
+    def refitted(self, rows: Any, start: Floats, max_iter: int) -> Floats:
+        """Return the parameters that generative training finds on rows, from those of a fit to more rows.
+
+        What these rows lack may be in others, so there are always pseudo-counts.
+        """
+        objective = replace(self, pseudo_counts=max(self.pseudo_counts, PSEUDO_COUNTS[0])).objective(rows, True)
+        stopping = Stopping.usual("gain", len(rows.weights), objective.weight, objective.layout.learned_count)
+        *_, run = em_run(objective, start, stopping, max_iter)
+        return run.parameters
+
+    def known(self, rows: Any) -> float:
+        """Return the weight of the rows whose class is known."""
+        graph = self.layout.graph
+        return float(rows.weights[rows.codes[:, graph.column(self.target)] < graph.states[self.target]].sum())
+
+
+def fit_conditional(
+    rows: ClassRows,
+    start: Floats,
+    conditional_weight: float,
+    alpha: float | Literal["auto"],
+    max_iter: int,
+    random: np.random.Generator,
+) -> ConditionalFit:
+    """Return the parameters after conditional training, from those of generative training."""
+    tried: dict[float, float] = {}
+    if alpha == "auto":
+        alpha, tried = _chosen(rows, start, conditional_weight, max_iter, random)
+    if math.isinf(alpha):
+        return ConditionalFit(start, alpha, tried, True)
+    objective = replace(
+        rows.conditional(rows.rows, start), conditional_weight=conditional_weight, alpha=float(alpha)
+    )
+    at, converged = _maximised(objective, np.zeros(objective.coordinates.size), max_iter)
+    return ConditionalFit(objective.coordinates.moved(at), float(alpha), tried, converged)
+
+
+def _chosen(
+    rows: ClassRows, start: Floats, conditional_weight: float, max_iter: int, random: np.random.Generator
+) -> tuple[float, dict[float, float]]:
+    """Return the penalty with the highest held-out log P(class | row), and that of each that was tried.
+
+    Weaker and weaker ones are tried while it rises, each from where the last one ended.
+    """
+    training, held, places = [], [], []
+    for fold in folds_of(rows.rows, 0.0, random):  # type: ignore[arg-type]
+        own = rows.refitted(fold.rows, start, max_iter)
+        training.append(replace(rows.conditional(fold.rows, own), conditional_weight=conditional_weight))
+        held.append((rows.conditional(fold.validation, own), rows.known(fold.validation)))
+        places.append(np.zeros(training[-1].coordinates.size))
+    tried: dict[float, float] = {}
+    best = math.inf
+    for alpha in (math.inf, *ALPHAS):
+        if math.isfinite(alpha):
+            pairs = zip(training, places, strict=True)
+            places = [_maximised(replace(fold, alpha=alpha), at, max_iter)[0] for fold, at in pairs]
+        total = sum(fold.log_likelihood(at) for (fold, _), at in zip(held, places, strict=True))
+        tried[alpha] = total / sum(weight for _, weight in held)
+        if tried[alpha] < tried[best]:
+            break
+        best = alpha
+    return best, tried
+
+
+def _maximised(objective: ConditionalObjective, start: Floats, max_iter: int) -> tuple[Floats, bool]:
+    """Return where L-BFGS ends from a start, and whether it has converged."""
+    from scipy.optimize import minimize
+
+    weight = objective.joint.weight
+
+    def loss(at: Floats) -> tuple[float, Floats]:
+        value, gradient = objective.value_and_gradient(at)
+        return -value / weight, -gradient / weight
+
+    options = {"maxiter": max_iter, "maxcor": MEMORY, "ftol": TOLERANCE, "gtol": 0.0}
+    found = minimize(loss, start, jac=True, method="L-BFGS-B", options=options)
+    return np.asarray(found.x), bool(found.status != 1)

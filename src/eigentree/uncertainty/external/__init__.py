@@ -1,0 +1,1 @@
+"""Latent classes and external variables: covariates of class membership, and distal outcomes."""

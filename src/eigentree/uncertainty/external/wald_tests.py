@@ -1,0 +1,59 @@
+"""Wald tests of several hypotheses, as one table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from eigentree.uncertainty.estimates import Estimates
+from eigentree.uncertainty.result_tables import ResultTable
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Sequence
+
+    from eigentree.arrays import Floats
+    from eigentree.uncertainty.estimates import WaldTest
+
+__all__ = ["WaldTests", "combined"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class WaldTests(ResultTable):
+    """Wald tests, each with what it is about.
+
+    Attributes
+    ----------
+    header : sequence of str
+        What the labels are.
+    labels : list of tuple
+    tests : list of WaldTest
+    """
+
+    header: Sequence[str]
+    labels: Sequence[tuple[Hashable, ...]]
+    tests: Sequence[WaldTest]
+
+    def __getitem__(self, label: Hashable) -> WaldTest:
+        """Return the test of one label, or of several as a tuple."""
+        return self.tests[list(self.labels).index(label if isinstance(label, tuple) else (label,))]
+
+    @property
+    def _words(self) -> int:
+        return len(self.header)
+
+    def _cells(self, digits: int) -> tuple[list[str], list[list[str]]]:
+        lines = [
+            [*map(str, labels), f"{test.statistic:.{digits}f}", str(test.df), f"{test.p_value:.{digits}f}"]
+            for labels, test in zip(self.labels, self.tests, strict=True)
+        ]
+        return [*self.header, "Wald", "df", "p"], lines
+
+
+def combined(
+    estimates: Estimates, weights: Floats, labels: Sequence[tuple[Hashable, ...]], header: Sequence[str]
+) -> Estimates:
+    """Return linear combinations of estimates, such as differences, a row of weights for each."""
+    known = np.nan_to_num(estimates.covariance)
+    return Estimates(labels, weights @ estimates.values, weights @ known @ weights.T, header)
