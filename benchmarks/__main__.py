@@ -54,7 +54,7 @@ DRAWING = ("accuracy", "consistency")
 """The topics whose models are sampled with a concentration that one can choose."""
 COMPARING = ("first_minute", "versions", "em_states")
 """The topics that can measure another checkout beside this one."""
-LONG = ("density", "mixed_tables", "discriminative")
+LONG = ("density", "mixed_tables", "discriminative", "coverage")
 """The topics that take hours and can be run for some data sets only."""
 PEERS = ("density",)
 """The topics that can measure what another Python has installed."""

@@ -190,7 +190,8 @@ def show(found: Sequence[Predicted], methods: Sequence[str]) -> None:
             ]
             for name in names
         ]
-        show_table(f"discriminative: {kind}, means and standard errors over splits", ["data", *methods], lines)
+        what = "means" if kind == "processor seconds" else "means and standard errors"
+        show_table(f"discriminative: {kind}, {what} over splits", ["data", *methods], lines)
 
 
 def run(

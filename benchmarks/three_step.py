@@ -119,7 +119,11 @@ def of_stepmix(rows: Replicate, separation: float, kind: str, how: dict[str, Any
             3, measurement="bernoulli", n_init=3, max_iter=2000, abs_tol=1e-9, random_state=0, progress_bar=0,
             **settings, **how,
         )  # fmt: skip
-        model.fit(rows.items, rows.covariate if kind == "covariate" else rows.outcome)
+        try:
+            model.fit(rows.items, rows.covariate if kind == "covariate" else rows.outcome)
+        except ValueError:
+            # Its variances of an outcome may become negative under BCH weights.
+            return np.full(2, np.nan)
     parameters = model.get_parameters()
     order = true_classes(np.asarray(parameters["measurement"]["pis"]), separation)
     signs = np.array([-1.0, 1.0])
@@ -175,8 +179,9 @@ def shown(separation: float, rows: int, name: str, found: Found) -> list[str]:
     values, near = np.array(found.estimates), np.array(found.estimates[: len(found.theirs)])
     beside = ["–"] * 3
     if found.theirs:
-        biases = (near.mean() - 1, np.mean(found.theirs) - 1)
-        beside = [*(f"{bias:+.3f}" for bias in biases), f"{np.median(found.apart):.4f}"]
+        both = np.isfinite(found.theirs)
+        biases = (near[both].mean() - 1, np.array(found.theirs)[both].mean() - 1)
+        beside = [*(f"{bias:+.3f}" for bias in biases), f"{np.nanmedian(found.apart):.4f}"]
     errors = (f"{values.mean() - 1:+.3f}", f"{np.sqrt(np.mean(np.square(values - 1))):.3f}")
     covered = f"{100 * np.mean(found.covered):.1f}"
     return [f"{separation:.1f}", f"{rows:,}", name, *errors, covered, str(found.without_end), *beside]

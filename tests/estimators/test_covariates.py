@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 import eigentree as et
+from eigentree.emissions.covariates.membership import Membership
 from eigentree.errors import DataError, ParameterError
 from eigentree.uncertainty.refits import FittedModel
 
@@ -249,3 +250,16 @@ def test_a_model_without_covariates_has_no_coefficients() -> None:
     apart = X.assign(age=X.age.where(X.index < 10), region=X.region.where(X.index >= 10))
     with pytest.raises(DataError, match="covariate"):
         fitted(apart, ["age", "region"])
+
+
+def test_a_newton_step_of_class_membership_never_lowers_the_likelihood() -> None:
+    random = np.random.default_rng(0)
+    cells = random.normal(size=(200, 1))
+    counts = np.eye(2)[(random.random(200) < 1 / (1 + np.exp(-cells[:, 0]))).astype(int)]
+    emission = Membership.started(cells, np.ones(200), 2).moved(np.array([-3.0, 4.0]))
+    for _ in range(30):
+        features = emission.features(cells)
+        before = (counts * emission.log_proba(features)).sum()
+        emission = emission.maximised(emission.statistics(features, counts))
+        assert (counts * emission.log_proba(features)).sum() >= before - 1e-9
+    assert abs(emission.coefficients[1, 1] - 1.0) < 0.5

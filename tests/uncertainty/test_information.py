@@ -11,6 +11,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import eigentree as et
+from benchmarks import coverage
 from eigentree.errors import DataError, ParameterError
 from eigentree.uncertainty.free_models import ObjectiveModel, free_model
 from eigentree.uncertainty.information import Information
@@ -210,6 +211,7 @@ def test_known_classes_have_the_errors_of_a_logistic_regression() -> None:
     design = np.column_stack([np.ones(200), z])
     expected = np.linalg.inv((design * (share * (1 - share))[:, None]).T @ design)
     assert_allclose(found.vcov(), expected, rtol=1e-4)
+    assert np.isnan(model.standard_errors_["p"]).all()
     sizes = model.estimates().part(table="h")
     slopes = (share * (1 - share)) @ design / 200
     assert_allclose(sizes.vcov()[1, 1], slopes @ expected @ slopes, rtol=1e-4)
@@ -333,3 +335,9 @@ def test_numbers_that_depend_on_symbols_have_a_moment_for_each() -> None:
     errors = model.fit(steps, inputs=given).standard_errors_["x0"]
     assert errors.shape == (2, 2, 2)
     assert np.isfinite(errors).all()
+
+
+def test_the_benchmark_of_coverage_runs() -> None:
+    lines = coverage.table_lines(coverage.CASES[0], 200, 2)
+    assert [line[1] for line in lines] == ["class sizes", "responses"]
+    assert all(float(cell) > 60 for line in lines for cell in line[2:5])

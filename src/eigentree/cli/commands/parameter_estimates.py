@@ -108,9 +108,9 @@ def three_step(
 
     Examples
     --------
-      eigentree fit survey.csv --drop age religion children class --structure mixture --hidden 2 -o two.eigentree
-      eigentree three-step two.eigentree survey.csv --covariates age religion --outcomes children class
-      eigentree three-step two.eigentree survey.csv --covariates age --two-step --as latex
+      eigentree fit survey.csv --drop age class --structure mixture -o m.eigentree
+      eigentree three-step m.eigentree survey.csv --covariates age
+      eigentree three-step m.eigentree survey.csv --outcomes class --as latex
     """
     from eigentree.cli.model_arguments import loaded_model, read_for, require_tables
     from eigentree.uncertainty.external.class_regression import class_regression
