@@ -720,6 +720,8 @@ def test_every_example_of_every_help_text_runs(tmp_path: Path, monkeypatch: pyte
     random = np.random.default_rng(0)
     people = random.normal([170.0, 70.0, 40.0], [9.0, 8.0, 12.0], (60, 3)).round()
     pd.DataFrame(people, columns=["height", "weight", "age"]).to_csv("people.csv", index=False)
+    visits = pd.DataFrame({"patient": np.repeat(range(10), 6), "dose": random.normal(size=60).round(2)})
+    visits.assign(pain=random.choice(["none", "some"], 60)).to_csv("visits.csv", index=False)
     for name in ORDER[1:]:
         run_in_turn(examples(shown[name]))
     assert set(ORDER) == {command.name for command in COMMANDS}

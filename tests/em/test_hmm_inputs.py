@@ -391,6 +391,9 @@ def test_inputs_come_in_all_forms() -> None:
     assert_allclose(named.score_samples(shuffled), scores[order], atol=1e-9)
     assert_allclose(named.score_samples(shuffled, inputs="group"), scores[order], atol=1e-9)
     assert named.predict(shuffled).shape == (STEPS,)
+    for mistyped in ("grop", ["grop"], ["group", "grop"]):
+        with pytest.raises(DataError, match="inputs name 'grop', which is no column; did you mean 'group'"):
+            named.fit(shuffled, inputs=mistyped)
 
 
 def test_words_with_words_as_inputs() -> None:

@@ -11,6 +11,7 @@ import pandas
 import pytest
 from numpy.testing import assert_allclose
 
+import eigentree as et
 from eigentree import EMHMM
 from eigentree.errors import DataError, ParameterError
 
@@ -147,10 +148,12 @@ def test_states_that_cannot_be_are_named(states: Any, settings: dict[str, Any], 
         EMHMM(**settings).fit(["xyx", "yx"], states=states)
 
 
-def test_standard_errors_do_not_leave_known_states_out() -> None:
+def test_standard_errors_and_replicates_do_not_leave_known_states_out() -> None:
     X, given, _ = drawn()
-    with pytest.raises(DataError, match="no standard errors of fits with known states"):
-        fitted(X, given, max_iter=3).estimates()
+    model = fitted(X, given, max_iter=3)
+    for call in (model.estimates, lambda: et.bootstrap(model, X, n_replicates=2)):
+        with pytest.raises(DataError, match="fits with known states"):
+            call()
 
 
 def test_states_are_not_for_inputs() -> None:

@@ -9,6 +9,7 @@ from scipy.stats import chi2, norm, t
 
 from eigentree.errors import ParameterError, UnknownNameError
 from eigentree.uncertainty.estimates import Estimates
+from eigentree.uncertainty.external.wald_tests import combined
 
 
 def made(**more: object) -> Estimates:
@@ -39,6 +40,23 @@ def test_wald_test_of_one_is_its_square_and_of_several_uses_their_covariance() -
     values = np.array([0.5, 1.2])
     assert both.df == 2
     assert_allclose(both.statistic, values @ np.linalg.inv(np.array([[0.04, 0.01], [0.01, 0.09]])) @ values)
+
+
+def test_what_has_no_standard_error_has_no_wald_test() -> None:
+    found = made()
+    found.covariance[2] = found.covariance[:, 2] = np.nan
+    with pytest.raises(ParameterError, match=r"\('q2', 'a'\) has no standard error"):
+        found.wald()
+    assert found.wald([0, 1]) == made().wald([0, 1])
+    with pytest.raises(ParameterError, match="places from 0 to 2"):
+        found.wald([3])
+
+
+def test_a_difference_to_what_has_no_standard_error_has_none() -> None:
+    found = made()
+    found.covariance[2] = found.covariance[:, 2] = np.nan
+    weights = np.array([[-1.0, 1.0, 0.0], [1.0, 0.0, -1.0]])
+    assert_allclose(combined(found, weights, [(0,), (1,)], ["difference"]).standard_errors, [np.sqrt(0.11), np.nan])
 
 
 def test_a_part_keeps_its_covariance() -> None:

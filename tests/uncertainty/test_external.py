@@ -256,6 +256,18 @@ def test_a_covariate_that_depends_on_another_has_no_coefficient() -> None:
     assert np.isnan(found.coefficients.standard_errors[[2, 5]]).all()
     assert found.tests["age"].df == 2
     assert found.tests["twice"].df == 0
+    other = found.relative_to(1).coefficients
+    assert np.isnan(other.standard_errors[[2, 5]]).all()
+
+
+def test_one_variable_is_a_column_or_its_cells() -> None:
+    X, model = certain()
+    items = X[["q0", "q1", "q2"]]
+    named = et.distal_outcomes(model, X, ["income"]).estimates
+    for given in (X.income, X.income.to_numpy(), X[["income"]]):
+        found = et.distal_outcomes(model, items, given).estimates
+        np.testing.assert_array_equal(found.values, named.values)
+        assert found.labels[0][0] == ("x0" if isinstance(given, np.ndarray) else "income")
 
 
 def test_results_are_tables_for_a_paper() -> None:
@@ -309,6 +321,9 @@ def test_what_has_no_classes_is_refused() -> None:
     for model, words in ((one, "one class"), (et.LatentClassModel(2), "fitted"), ("model", "fitted")):
         with pytest.raises(ParameterError, match=words):
             et.distal_outcomes(model, X, ["income"])
+    own = X[["q0", "q1", "q2", "income"]]
+    with pytest.raises(ParameterError, match="one class"):
+        et.class_regression(et.LatentClassModel(1, covariates=["income"]).fit(own), own)
     with pytest.raises(DataError, match="'gone' has no known cell"):
         et.distal_outcomes(
             certain()[1], X.assign(gone=np.where(X.index < 1, 1.0, np.nan)), ["gone"], sample_weight=X.index

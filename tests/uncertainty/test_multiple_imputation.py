@@ -184,6 +184,11 @@ def test_estimates_of_different_quantities_are_not_pooled() -> None:
     one, other = (Estimates([(name,)], np.ones(1), np.eye(1), ("item",)) for name in "ab")
     with pytest.raises(ParameterError, match="different quantities"):
         et.pool([one, other])
+    z = COMPLETED[0].z.astype(float)
+    fits = [sm.OLS(z, pd.DataFrame({name: np.ones(ROWS)})).fit() for name in "ab"]
+    with pytest.raises(ParameterError, match="different quantities"):
+        et.pool(fits)
+    assert et.pool(fit for fit in fits[:1] * 2).labels == [("a",)]
 
 
 # The benchmark, small

@@ -132,6 +132,8 @@ def test_what_makes_no_sense_is_named() -> None:
         model.estimates(clusters=np.arange(180) // 10, strata=np.arange(180) // 10)
     with pytest.raises(DataError, match="stratum of row 0 has one row, which shows no variance"):
         model.estimates(strata=np.arange(180))
+    with pytest.raises(DataError, match="clusters has no label for row 2"):
+        model.estimates(clusters=[0.0, 1.0, np.nan] * 60)
     with pytest.raises(DataError, match="strata has the shape"):
         model.estimates(strata=[1, 2])
     with pytest.raises(ParameterError, match="clusters and strata are for kind='robust'"):

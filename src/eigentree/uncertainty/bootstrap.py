@@ -13,6 +13,7 @@ from eigentree.errors import DataError, ParameterError, quoted
 from eigentree.messages import notice, renamed_arguments
 from eigentree.progress import shown_progress
 from eigentree.uncertainty.estimates import Estimates
+from eigentree.uncertainty.information import group_numbers
 from eigentree.uncertainty.quantities import Quantities
 from eigentree.uncertainty.refits import MOST_REPLICATES, Failed, FittedModel, replicated
 from eigentree.uncertainty.result_tables import ResultTable
@@ -65,8 +66,8 @@ class Resampling(NamedTuple):
                     f"or give clusters=range({rows}) if each row was sampled with a weight of its own"
                 )
             return cls(weights, None, np.zeros(0, np.int64), False)
-        within = np.zeros(rows, np.int64) if strata is None else _groups("strata", strata, rows)
-        inside = np.arange(rows) if clusters is None else _groups("clusters", clusters, rows)
+        within = np.zeros(rows, np.int64) if strata is None else group_numbers("strata", strata, rows)
+        inside = np.arange(rows) if clusters is None else group_numbers("clusters", clusters, rows)
         # A cluster belongs to one stratum, whatever it is called in others.
         units, unit = np.unique(np.stack([within, inside]), axis=1, return_inverse=True)
         sizes = np.bincount(units[0])
@@ -382,14 +383,3 @@ def _followed(
                 found.append(each)
             report(len(found) + len(failed), float(len(failed)))
     return found, failed
-
-
-def _groups(argument: str, given: ArrayLike, rows: int) -> Integers:
-    """Return the group of each row as numbers from 0."""
-    labels = an_array(argument, given, DataError)
-    if labels.shape != (rows,):
-        raise DataError(f"{argument} needs one label for each of {rows} rows, and has the shape {labels.shape}")
-    missing = np.array([label is None or label != label for label in labels.tolist()], np.bool_)
-    if missing.any():
-        raise DataError(f"{argument} has no label for row {int(missing.argmax())}; every row needs one")
-    return np.asarray(np.unique(labels, return_inverse=True)[1])

@@ -120,11 +120,24 @@ class Estimates(ResultTable):
         ----------
         chosen : iterable of int, optional
             Their places among the estimates; by default all.
+
+        Raises
+        ------
+        ParameterError
+            When one of them has no standard error.
         """
         from scipy.stats import chi2
 
         own = list(range(len(self.values)) if chosen is None else chosen)
+        if not all(isinstance(place, int | np.integer) and 0 <= place < len(self.values) for place in own):
+            raise ParameterError(f"chosen are places from 0 to {len(self.values) - 1}, not {quoted(chosen)}")
         values, covariance = self.values[own], self.covariance[np.ix_(own, own)]
+        if (unknown := np.isnan(covariance).sum(axis=1)).any():
+            first = self.labels[own[int(unknown.argmax())]]
+            raise ParameterError(
+                f"{quoted(first)} has no standard error, or no covariance with another one, so these have no Wald "
+                f"test together; give the places of others as chosen"
+            )
         df = int(np.linalg.matrix_rank(covariance))
         statistic = float(values @ np.linalg.pinv(covariance, hermitian=True) @ values)
         return WaldTest(statistic, df, float(chi2.sf(statistic, df)))

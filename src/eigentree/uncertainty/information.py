@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from eigentree.arrays import Booleans, Floats, Integers
 
-__all__ = ["FreeModel", "Information", "Kind", "SurveyDesign"]
+__all__ = ["FreeModel", "Information", "Kind", "SurveyDesign", "group_numbers"]
 
 Kind = Literal["observed", "empirical", "robust"]
 
@@ -221,7 +221,11 @@ class Information:
         """Return estimates of all parameters, or of what a statistic gives, by the delta method."""
         model = self.model
         one_of("kind", kind, (*get_args(Kind), None))
-        design = SurveyDesign(_groups("clusters", clusters, model), _groups("strata", strata, model))
+        count, unit = len(model.weights), model.unit
+        design = SurveyDesign(
+            None if clusters is None else group_numbers("clusters", clusters, count, unit),
+            None if strata is None else group_numbers("strata", strata, count, unit),
+        )
         has_design = clusters is not None or strata is not None
         if has_design and kind not in (None, "robust"):
             raise ParameterError(f"clusters and strata are for kind='robust', not {kind!r}; leave kind out")
@@ -283,15 +287,15 @@ def _named(found: Quantities, places: Sequence[int]) -> str:
     return "; ".join(names) + (f" and {more} more" if more > 0 else "")
 
 
-def _groups(argument: str, given: Any, model: FreeModel) -> Integers | None:
-    """Return the number of the cluster, or of the stratum, of each row or sequence, if they are given."""
-    if given is None:
-        return None
+def group_numbers(argument: str, given: Any, count: int, unit: str = "row") -> Integers:
+    """Return the number of the cluster, or of the stratum, of each row or sequence, from 0."""
     labels = an_array(argument, given, DataError)
-    if labels.shape != model.weights.shape:
-        raise DataError(
-            f"{argument} has the shape {labels.shape}, but needs one label for each of {len(model.weights)} "
-            f"{model.unit}s"
-        )
+    if labels.shape != (count,):
+        raise DataError(f"{argument} has the shape {labels.shape}, but needs one label for each of {count} {unit}s")
     known: dict[Any, int] = {}
-    return np.array([known.setdefault(each, len(known)) for each in labels.tolist()], np.int64)
+    numbers = np.empty(count, np.int64)
+    for place, label in enumerate(labels.tolist()):
+        if label is None or label != label:
+            raise DataError(f"{argument} has no label for {unit} {place}; every {unit} needs one")
+        numbers[place] = known.setdefault(label, len(known))
+    return numbers

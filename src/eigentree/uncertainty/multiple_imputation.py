@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,7 @@ from eigentree.uncertainty.refits import Failed, FittedModel, replicated
 from eigentree.validation import MOST_THREADS, an_array, generator, whole_number
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable
+    from collections.abc import Hashable, Sequence
 
     from numpy.typing import ArrayLike
 
@@ -29,6 +29,8 @@ __all__ = ["PooledEstimates", "halved", "multiple_imputation", "pool"]
 
 FEWEST = 2
 """Completed tables without which nothing is known of how they differ."""
+
+DIFFERENT = "estimates of different quantities are not pooled; give the same of each table"
 
 
 @renamed_arguments(False, seed="random_state")
@@ -210,19 +212,19 @@ def _listed(
     estimates: Any, standard_errors: ArrayLike | None
 ) -> tuple[Sequence[tuple[Hashable, ...]], Floats, Floats, Sequence[str], Any]:
     """Return labels, values (tables, quantities), covariance matrices, the header of labels, and scales."""
-    listed = list(estimates) if isinstance(estimates, Sequence) else estimates
+    listed = list(estimates) if isinstance(estimates, Iterable) and not hasattr(estimates, "shape") else estimates
     if isinstance(listed, list) and listed and standard_errors is None:
         first = listed[0]
         if all(isinstance(each, Estimates) for each in listed):
             if any(list(each.labels) != list(first.labels) for each in listed):
-                raise ParameterError(
-                    "estimates of different quantities are not pooled; give the same of each table"
-                )
+                raise ParameterError(DIFFERENT)
             found = [(each.values, each.covariance) for each in listed]
             return first.labels, *_stacked(found), first.header, first.scales
         if all(hasattr(each, "params") and hasattr(each, "cov_params") for each in listed):
             found = [(np.asarray(each.params), np.asarray(each.cov_params())) for each in listed]
             names = getattr(first.params, "index", range(len(found[0][0])))
+            if any(list(getattr(each.params, "index", names)) != list(names) for each in listed):
+                raise ParameterError(DIFFERENT)
             return [(name,) for name in names], *_stacked(found), ("quantity",), None
     if standard_errors is None:
         raise ParameterError(

@@ -83,6 +83,9 @@ class FittedModel:
             raise ParameterError(
                 f"the model is a fitted LatentClassModel, EMJunctionTree or EMHMM, not {quoted(model)}"
             )
+        _, trained = vars(model).get("_training_", (None, {}))
+        if trained.get("states") is not None:
+            raise DataError("fits with known states (states=) have no standard errors, replicates or tests")
         if is_stream(X):
             raise DataError(f"replicates need rows in memory, and these come in batches ({quoted(X)})")
         columns = model.columns_.reading(model.handle_unknown)

@@ -15,7 +15,7 @@ from eigentree.data.tables.rows import Rows
 from eigentree.data.tables.state_rules import ReadOptions
 from eigentree.data.tables.table import Table, as_array, frame_of, table_of
 from eigentree.data.tables.text_cells import TextColumn, typed_texts
-from eigentree.errors import DataError, quoted
+from eigentree.errors import DataError, did_you_mean, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -164,7 +164,14 @@ def split_frame(X: Any, inputs: Any, names: Sequence[str] = ()) -> tuple[Any, An
     wanted = list(names) if inputs is None else [inputs] if isinstance(inputs, str) else inputs
     if frame is None or not isinstance(wanted, list | tuple) or not wanted:
         return X, inputs
-    if not all(isinstance(name, str) and name in frame.columns for name in wanted):
+    if not all(isinstance(name, str) for name in wanted):
+        return X, inputs
+    if absent := [name for name in wanted if name not in frame.columns]:
+        # A list of strings may also be the cells of all steps.
+        if inputs is not None and (len(absent) < len(wanted) or len(wanted) == 1 < len(frame)):
+            raise DataError(
+                f"inputs name {absent[0]!r}, which is no column{did_you_mean(absent[0], frame.columns)}"
+            )
         return X, inputs
     return frame.drop(list(wanted)).to_native(), frame.select(list(wanted)).to_native()
 

@@ -77,7 +77,7 @@ class UncertaintyMixin(Parameters):
             The covariance matrix is the inverse of the observed information (minus the Hessian of the
             log-likelihood, pseudo-counts included), the default; the inverse of the empirical information (outer
             products of the scores of rows); or both together (the sandwich), which is right for sampling weights
-            and where the model is wrong.
+            and where the model is wrong. To that a row with a weight is one unit; to the others it is as many rows.
         clusters : array-like, optional
             The cluster of each row or sequence, such as the school of a pupil: those of one cluster may depend on
             each other. The kind is then "robust".
@@ -113,9 +113,6 @@ class UncertaintyMixin(Parameters):
         given: dict[str, Any] = {"lengths": lengths, "sample_weight": sample_weight, "inputs": inputs}
         if X is None:
             X, given = self._training
-        _, trained = vars(self).get("_training_", (None, {}))
-        if trained.get("states") is not None:
-            raise DataError("there are no standard errors of fits with known states (states=)")
         given = dict(given)
         if isinstance(self, SequenceMixin):
             X, given["inputs"] = self._parted(X, given.get("inputs"))

@@ -12,7 +12,7 @@ from eigentree.emissions.covariates.multinomial_logit import information, log_pr
 from eigentree.errors import DataError, ParameterError
 from eigentree.messages import notice
 from eigentree.uncertainty.estimates import Estimates
-from eigentree.uncertainty.external.classified_rows import ClassifiedRows
+from eigentree.uncertainty.external.classified_rows import ONE_CLASS, ClassifiedRows
 from eigentree.uncertainty.external.external_columns import ExternalColumns
 from eigentree.uncertainty.external.wald_tests import WaldTests, combined
 from eigentree.uncertainty.free_models import free_model
@@ -111,10 +111,11 @@ class ClassRegression(ResultTable):
         from scipy.stats import norm
 
         own, ratios = self.coefficients, self.odds_ratios
+        intervals = ratios.confint()
         head = [*own.header, "coefficient", "std. error", "p", "odds ratio", "95 % interval"]
         lines = []
         for place, labels in enumerate(own.labels):
-            value, error, (low, high) = own.values[place], own.standard_errors[place], ratios.confint()[place]
+            value, error, (low, high) = own.values[place], own.standard_errors[place], intervals[place]
             p = 2.0 * float(norm.sf(abs(value) / error)) if error > 0 else float("nan")
             numbers = (value, error, p, ratios.values[place])
             interval = f"[{low:.{digits}f}, {high:.{digits}f}]"
@@ -207,7 +208,7 @@ def class_regression(
     model : a fitted LatentClassModel
     X : array-like of shape (rows, columns), or a data frame
         The rows that the model was fitted to.
-    covariates : list of str, or array-like of shape (rows, covariates), or a data frame
+    covariates : list of str, or array-like of shape (rows,) or (rows, covariates), or a data frame
         Columns of X, or a table with as many rows: numbers as they are, labels as indicators of all but the first.
         Rows that miss one are left out of the regression. None of a model that has covariates of its own.
     n_steps : {1, 2, 3}, optional
@@ -217,7 +218,8 @@ def class_regression(
     assignment : {"modal", "soft"}
         Rows belong to their most probable class, or to each by its posterior probability.
     sample_weight : array-like of shape (rows,), optional
-        How often each row counts, as in the fit.
+        As in the fit. Errors being robust, a weight is that of one unit of a sample: give rows that stand for
+        several equal ones as several rows.
 
     Examples
     --------
@@ -252,11 +254,13 @@ def class_regression(
     here = Regression(independent, weights, rows.evidence().taken(used))
     found = here.fitted()
     if np.abs(here.log_proba(found)).max() > LARGEST_LOGIT:
-        notice(
-            "some coefficients have no end: covariates separate classes, or the BCH weights of a class add up to "
-            "less than 0 somewhere; leave the covariate out, or use correction='ML' or n_steps=2",
-            UserWarning,
-        )
+        why = "covariates separate classes; leave the covariate out, or join its labels"
+        if steps == 3 and correction == "BCH":
+            why = (
+                "covariates separate classes, or the BCH weights of a class add up to less than 0 somewhere; leave "
+                "the covariate out, or use correction='ML' or n_steps=2"
+            )
+        notice(f"some coefficients have no end: {why}", UserWarning)
     covariance = rows.covariance(
         lambda evidence: Regression(independent, weights, evidence).scores(found), -here.hessian(found), used
     )
@@ -276,6 +280,8 @@ def _one_step(model: Any, X: Any, covariates: Any, sample_weight: ArrayLike | No
     if covariates is not None:
         raise ParameterError("the model has covariates of its own, which are columns of X; leave covariates out")
     fitted = FittedModel.of(model, X, None, sample_weight)
+    if len(model.coefficients_) < 2:
+        raise ParameterError(ONE_CLASS)
 
     def coefficients(at: Any) -> Floats:
         return np.asarray(at.coefficients_)[1:].ravel()

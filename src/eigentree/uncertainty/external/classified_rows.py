@@ -29,10 +29,12 @@ if TYPE_CHECKING:
     from eigentree.arrays import Booleans, Floats
     from eigentree.uncertainty.information import FreeModel
 
-__all__ = ["STEP", "Assignment", "ClassEvidence", "ClassifiedRows", "Correction"]
+__all__ = ["ONE_CLASS", "STEP", "Assignment", "ClassEvidence", "ClassifiedRows", "Correction"]
 
 Correction = Literal["ML", "BCH"]
 Assignment = Literal["modal", "soft"]
+
+ONE_CLASS = "the model has one class, so nothing depends on it; fit two classes at least"
 
 STEP = 1e-4
 """The step of central differences by probabilities and by parameters of the scale 1."""
@@ -115,7 +117,7 @@ class ClassifiedRows:
                 "the model has covariates of its own (one step); fit it without them, or leave out n_steps"
             )
         if len(shares) < 2:
-            raise ParameterError("the model has one class, so nothing depends on it; fit two classes at least")
+            raise ParameterError(ONE_CLASS)
         return cls(free_model(fitted), hidden[0], n_steps, correction, assignment)
 
     @property

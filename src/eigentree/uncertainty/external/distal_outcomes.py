@@ -184,7 +184,7 @@ def distal_outcomes(
     model : a fitted LatentClassModel
     X : array-like of shape (rows, columns), or a data frame
         The rows that the model was fitted to.
-    outcomes : list of str, or array-like of shape (rows, outcomes), or a data frame
+    outcomes : list of str, or array-like of shape (rows,) or (rows, outcomes), or a data frame
         Columns of X, or a table with as many rows: numbers have means, labels proportions. Rows that miss an
         outcome are left out for that.
     n_steps : {2, 3}
@@ -193,7 +193,8 @@ def distal_outcomes(
     assignment : {"modal", "soft"}
         Rows belong to their most probable class, or to each by its posterior probability.
     sample_weight : array-like of shape (rows,), optional
-        How often each row counts, as in the fit.
+        As in the fit. Errors being robust, a weight is that of one unit of a sample: give rows that stand for
+        several equal ones as several rows.
 
     Examples
     --------

@@ -73,6 +73,8 @@ class ExternalColumns(NamedTuple):
                 )
             own = table.only(names)
         else:
+            if len(getattr(given, "shape", ())) == 1:
+                given = given.to_frame() if getattr(given, "name", None) else np.asarray(given)[:, None]
             own = table_of(given)
             names = own.all_names
             if own.count != table.count:
@@ -89,7 +91,7 @@ class ExternalColumns(NamedTuple):
 
 
 def _are_names(given: Any) -> bool:
-    """Return whether columns are given by names: a list of strings, or one of them in place of a list."""
+    """Return whether columns are given by names; `different_names` refuses one in place of a list."""
     if isinstance(given, str):
         return True
     return isinstance(given, list | tuple) and all(isinstance(name, str) for name in given)

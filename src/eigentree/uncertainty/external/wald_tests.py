@@ -54,6 +54,11 @@ class WaldTests(ResultTable):
 def combined(
     estimates: Estimates, weights: Floats, labels: Sequence[tuple[Hashable, ...]], header: Sequence[str]
 ) -> Estimates:
-    """Return linear combinations of estimates, such as differences, a row of weights for each."""
-    known = np.nan_to_num(estimates.covariance)
-    return Estimates(labels, weights @ estimates.values, weights @ known @ weights.T, header)
+    """Return linear combinations of estimates, such as differences, a row of weights for each.
+
+    One of an estimate without a standard error has none.
+    """
+    covariance = weights @ np.nan_to_num(estimates.covariance) @ weights.T
+    unknown = weights[:, np.isnan(np.diagonal(estimates.covariance))].any(axis=1)
+    covariance[unknown] = covariance[:, unknown] = np.nan
+    return Estimates(labels, weights @ estimates.values, covariance, header)
