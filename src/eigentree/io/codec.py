@@ -121,7 +121,9 @@ class Record:
         """Return the document of a thing, after putting its arrays into the file."""
         content = {}
         for name, each in {**self.fields, **self.later}.items():
-            value = getattr(thing, self._attribute(name), None)
+            attribute = self._attribute(name)
+            # What a class has by default needs no entry.
+            value = vars(thing).get(attribute) if name in self.later else getattr(thing, attribute, None)
             if value is not None or name in self.fields:
                 content[name] = each.write(writer, name, value)
         return content
