@@ -78,6 +78,15 @@ class Design(NamedTuple):
     states: int
 
     @property
+    def has_prior(self) -> bool:
+        """Whether the prior of all states together counts as one row at least, for every group.
+
+        With less, states collapse onto numbers that repeat, such as rounded ones, whose density has no bound:
+        held-out rows repeat them too, and show no harm.
+        """
+        return all(self.states * self.prior_rows * (len(group) + 2) >= 1.0 for group in self.groups)
+
+    @property
     def size(self) -> Size:
         """Its size, as a search reports it."""
         return Size(self.states, 1) if self.tree else Size(CLASSES, self.states)
@@ -286,7 +295,8 @@ def _neighbours(design: Design) -> list[Design]:
     sizes = {3 * design.states // 4, -(-3 * design.states // 2)} - {0, design.states}
     shrunk = (SHRINKAGE_STEP * design.prior_rows, design.prior_rows / SHRINKAGE_STEP)
     states = [design._replace(states=size) for size in sorted(sizes) if size > design.tree]
-    return [*states, *(design._replace(prior_rows=rows) for rows in shrunk if design.groups)]
+    near = [*states, *(design._replace(prior_rows=rows) for rows in shrunk if design.groups)]
+    return [each for each in near if each.has_prior]
 
 
 def _fitted(problem: MixedProblem, design: Design, random: np.random.Generator) -> MixedMember:
