@@ -411,7 +411,7 @@ def _fitted_by_em(model: Any) -> Any:
             f"a fitted EMJunctionTree, OnlineEMJunctionTree or EMHMM has a history to draw, not {quoted(model)}"
         )
     # Where it was not fitted, this says so.
-    assert model.tables_
+    _ = model.tables_
     return model
 
 
