@@ -242,7 +242,7 @@ def intervals(
     if not isinstance(found, Estimates):
         raise ParameterError(
             f"estimates are drawn, such as model.estimates(), or the coefficients of a regression, not "
-            f"{type(found).__name__}"
+            f"{quoted(found)}"
         )
     return draw_chart(interval_chart(found, whole_number("most", most), level), ax)
 
