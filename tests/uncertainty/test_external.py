@@ -274,6 +274,31 @@ def test_results_are_frames_of_the_numbers_that_they_print() -> None:
     assert tuple(tests.loc[("income", 0, 2)]) == outcome.pairwise["income", 0, 2]
 
 
+def test_a_first_step_that_is_not_identified_gives_no_standard_errors() -> None:
+    random = np.random.default_rng(0)
+    X = pd.DataFrame(random.integers(0, 2, (80, 2)), columns=["a", "b"]).assign(z=random.normal(size=80))
+    model = et.LatentClassModel(3, n_init=1, random_state=0).fit(X[["a", "b"]])
+    with pytest.warns(UserWarning, match="do not identify the model of the first step"):
+        found = et.class_regression(model, X, ["z"])
+    assert np.isnan(found.coefficients.standard_errors).all()
+    with pytest.warns(UserWarning, match="do not identify the model of the first step"):
+        means = et.distal_outcomes(model, X, ["z"])
+    assert np.isnan(means.estimates.standard_errors).all()
+    assert np.isnan(means.tests["z"].p_value)
+    naive = et.class_regression(model, X, ["z"], correction=None)
+    assert (naive.coefficients.standard_errors > 0).all()
+
+
+def test_an_outcome_without_rows_in_a_class_is_named() -> None:
+    X, model = certain()
+    classes = model.predict(X[["q0", "q1", "q2"]])
+    for correction in (None, "BCH"):
+        with pytest.raises(DataError, match="outcome 'income' have no weight in class 1"):
+            et.distal_outcomes(
+                model, X.assign(income=X.income.where(classes != 1)), ["income"], correction=correction
+            )
+
+
 def test_one_variable_is_a_column_or_its_cells() -> None:
     X, model = certain()
     items = X[["q0", "q1", "q2"]]

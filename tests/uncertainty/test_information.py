@@ -323,6 +323,8 @@ def test_arguments_are_checked() -> None:
         model.estimates(clusters=np.zeros(60))
     with pytest.raises(ParameterError, match="leave kind out"):
         model.estimates(clusters=np.arange(60), kind="observed")
+    with pytest.raises(ParameterError, match=r"confint\(level=0.9\)"):
+        model.confint(0.9)
     with pytest.raises(ParameterError, match="averages several fits"):
         et.EMJunctionTree(random_state=0).fit(X).estimates()
 

@@ -146,6 +146,15 @@ def test_covariances_scales_and_labels_are_pooled_with_estimates() -> None:
     assert "missing info" in found.to_markdown()
 
 
+def test_nothing_is_said_of_what_has_no_standard_error() -> None:
+    covariance = np.array([[0.04, np.nan], [np.nan, np.nan]])
+    each = [Estimates([("a",), ("b",)], np.array([own, own]), covariance, ("item",)) for own in (0.5, 0.6)]
+    found = et.pool(each)
+    assert np.isnan(found.missing_information).tolist() == [False, True]
+    assert np.isnan(found.confint()).any(axis=1).tolist() == [False, True]
+    assert repr(found).splitlines()[-1].split() == ["b", "0.5500"]
+
+
 def test_results_of_statsmodels_are_pooled_with_their_names() -> None:
     fits = [sm.OLS(table.z, sm.add_constant((table.a == "yes").astype(float))).fit() for table in COMPLETED]
     found = et.pool(fits, df=ROWS - 2)

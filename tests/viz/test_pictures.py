@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+import warnings
 from typing import Any
 
 import numpy as np
@@ -230,6 +231,16 @@ def test_multi_starts_are_drawn_rung_by_rung() -> None:
         assert et.plot.race(MULTISTART).get_title() == ax.get_title()
     with pytest.raises(et.ParameterError, match="no candidates to choose from"):
         et.plot.multistart(et.OnlineEMJunctionTree(MIXTURE.graph, passes=1, random_state=0).fit(ROWS))  # type: ignore[arg-type]
+
+
+def test_a_fit_whose_tables_all_depend_on_inputs_has_a_history_too() -> None:
+    doses = np.random.default_rng(0).normal(size=40)
+    model = et.EMHMM(2, inputs_affect=("start", "transitions", "emissions"), max_iter=3, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit([list("abab")] * 10, inputs=doses)
+    assert model.tables_ == {}
+    np.testing.assert_array_equal(et.plot.learning_curve(model).lines[0].get_ydata(), model.history_)
 
 
 def test_transitions_are_arrows_by_their_width() -> None:

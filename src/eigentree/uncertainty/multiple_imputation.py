@@ -149,7 +149,7 @@ class PooledEstimates(Estimates):
     def _cells(self, digits: int) -> tuple[list[str], list[list[str]]]:
         head, lines = super()._cells(digits)
         assert self.missing_information is not None
-        shares = [f"{share:.{digits}f}" for share in self.missing_information]
+        shares = ["" if np.isnan(share) else f"{share:.{digits}f}" for share in self.missing_information]
         both = zip(lines, shares, strict=True)
         return [*head[:-1], "missing info", head[-1]], [[*line[:-1], share, line[-1]] for line, share in both]
 
@@ -187,7 +187,7 @@ def pool(
     within, between = covariances.mean(axis=0), np.atleast_2d(np.cov(values, rowvar=False))
     total = within + (1.0 + 1.0 / count) * between
     own, extra = np.diagonal(total), (1.0 + 1.0 / count) * np.diagonal(between)
-    share = np.divide(extra, own, out=np.zeros(quantities), where=own > 0)
+    share = np.divide(extra, own, out=np.zeros(quantities), where=own != 0)
     # Where all estimates are the same, the variance is known as well as that of complete data.
     with np.errstate(divide="ignore"):
         freedom = (count - 1.0) / share**2
@@ -195,7 +195,7 @@ def pool(
             complete = _positive("df", df, quantities)
             observed = (complete + 1.0) / (complete + 3.0) * complete * (1.0 - share)
             freedom = 1.0 / (1.0 / freedom + 1.0 / observed)
-    missing = np.where(share > 0, share + (1.0 - share) * 2.0 / (freedom + 3.0), 0.0)
+    missing = np.where(share == 0, 0.0, share + (1.0 - share) * 2.0 / (freedom + 3.0))
     return PooledEstimates(
         labels,
         values.mean(axis=0),

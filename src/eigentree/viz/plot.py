@@ -242,7 +242,7 @@ def intervals(
     if not isinstance(found, Estimates):
         raise ParameterError(
             f"estimates are drawn, such as model.estimates(), or the coefficients of a regression, not "
-            f"{type(found).__name__}"
+            f"{quoted(found)}"
         )
     return draw_chart(interval_chart(found, whole_number("most", most), level), ax)
 
@@ -411,7 +411,7 @@ def _fitted_by_em(model: Any) -> Any:
             f"a fitted EMJunctionTree, OnlineEMJunctionTree or EMHMM has a history to draw, not {quoted(model)}"
         )
     # Where it was not fitted, this says so.
-    assert model.tables_
+    _ = model.tables_
     return model
 
 

@@ -133,6 +133,8 @@ class UncertaintyMixin(Parameters):
         **options
             As those of `estimates`.
         """
+        if isinstance(X, float):
+            raise ParameterError(f"the level is given by name: confint(level={X:g})")
         return self.estimates(X, **options).confint(level)
 
     @property

@@ -16,6 +16,7 @@ import numpy as np
 
 from eigentree.data.tables.labeled_table import LabeledTable
 from eigentree.errors import DataError, ParameterError, quoted
+from eigentree.messages import notice
 from eigentree.uncertainty.free_models import free_model
 from eigentree.uncertainty.information import Information, SurveyDesign
 from eigentree.uncertainty.refits import FittedModel
@@ -108,7 +109,11 @@ class ClassifiedRows:
         network = fitted.network
         hidden = () if network is None else network.graph.hidden
         shares = network.tables.get(hidden[0]) if network is not None and len(hidden) == 1 else None
-        if network is None or shares is None or shares.ndim != 1:
+        if shares is not None and shares.ndim != 1:
+            raise ParameterError(
+                "the classes of the model depend on a group; fit it without group=, and give that as a covariate"
+            )
+        if network is None or shares is None:
             raise ParameterError(
                 f"the model is a fitted LatentClassModel, or another with one class variable, not {quoted(model)}"
             )
@@ -205,14 +210,23 @@ class ClassifiedRows:
         own[rows] = scores(self.evidence().taken(rows))
         moved = self.free.differences(lambda by: scores(self.evidence(by).taken(rows)).sum(axis=0))
         information = Information(self.free)
-        inverse, _ = information.covariance("observed", SurveyDesign(None, None))
+        inverse, directions = information.covariance("observed", SurveyDesign(None, None))
         known = self.free.places >= 0
         own[known] += self.weights[known, None] * (information.scores @ inverse @ moved.T)[self.free.places[known]]
         if self.uses_errors:
             own += self._errors_of_errors @ self._by_errors(scores, rows).T
         bread = np.linalg.pinv(slopes)
         count = int((self.weights > 0).sum())
-        return np.asarray(bread @ (own.T @ own) @ bread.T * (count / max(count - 1, 1)))
+        covariance = np.asarray(bread @ (own.T @ own) @ bread.T * (count / max(count - 1, 1)))
+        unknown = directions.depends(bread @ moved)
+        if unknown.any():
+            notice(
+                "these rows do not identify the model of the first step, so what depends on it has no standard "
+                "error; fit fewer classes",
+                UserWarning,
+            )
+            covariance[unknown] = covariance[:, unknown] = np.nan
+        return covariance
 
     @cached_property
     def _errors_of_errors(self) -> Floats:

@@ -14,7 +14,7 @@ from eigentree.errors import DataError
 from eigentree.uncertainty.estimates import Estimates
 from eigentree.uncertainty.external.classified_rows import STEP, ClassifiedRows
 from eigentree.uncertainty.external.external_columns import ExternalColumns
-from eigentree.uncertainty.external.wald_tests import WaldTests, combined
+from eigentree.uncertainty.external.wald_tests import WaldTests, combined, known_wald
 from eigentree.uncertainty.result_tables import ResultTable
 from eigentree.validation import our_arithmetic
 
@@ -227,9 +227,9 @@ def distal_outcomes(
         shown = tuple(meaning.coded.values) if isinstance(meaning, LabelCodes) else ("",)
         own = _of_outcome(rows, cells[used], used, name, shown)
         parts.append(own)
-        tests.append(_differences(own, len(shown), classes).wald())
+        tests.append(known_wald(_differences(own, len(shown), classes)))
         pairwise += [
-            ((name, *pair), _differences(own, len(shown), pair).wald()) for pair in combinations(classes, 2)
+            ((name, *pair), known_wald(_differences(own, len(shown), pair))) for pair in combinations(classes, 2)
         ]
     labels = [label for own in parts for label in own.labels]
     values, scales = (
@@ -260,6 +260,11 @@ def _of_outcome(
     else:
         outcome = Outcome(np.eye(len(shown))[cells.astype(np.int64)], weights, False)
     evidence = rows.evidence().taken(used)
+    if evidence.are_counts and (totals := weights @ evidence.values).min() <= 0:
+        raise DataError(
+            f"the rows with outcome {name!r} have no weight in class {int(totals.argmin())}; leave it out, or give "
+            f"n_steps=2"
+        )
     found = outcome.fitted(evidence)
     covariance = rows.covariance(lambda at: outcome.scores(found, at), outcome.slopes(found, evidence), used)
     classes = evidence.values.shape[1]

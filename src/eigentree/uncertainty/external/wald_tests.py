@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from eigentree.arrays import Floats
     from eigentree.uncertainty.estimates import WaldTest
 
-__all__ = ["WaldTests", "combined"]
+__all__ = ["WaldTests", "combined", "known_wald"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -68,3 +68,8 @@ def combined(
     unknown = weights[:, np.isnan(np.diagonal(estimates.covariance))].any(axis=1)
     covariance[unknown] = covariance[:, unknown] = np.nan
     return Estimates(labels, weights @ estimates.values, covariance, header)
+
+
+def known_wald(estimates: Estimates) -> WaldTest:
+    """Return the test that all are zero, of those that have a standard error."""
+    return estimates.wald(np.flatnonzero(~np.isnan(estimates.standard_errors)).tolist())
