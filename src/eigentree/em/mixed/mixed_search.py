@@ -78,15 +78,6 @@ class Design(NamedTuple):
     states: int
 
     @property
-    def has_prior(self) -> bool:
-        """Whether the prior of all states together counts as one row at least, for every group.
-
-        With less, states collapse onto numbers that repeat, such as rounded ones, whose density has no bound:
-        held-out rows repeat them too, and show no harm.
-        """
-        return all(self.states * self.prior_rows * (len(group) + 2) >= 1.0 for group in self.groups)
-
-    @property
     def size(self) -> Size:
         """Its size, as a search reports it."""
         return Size(self.states, 1) if self.tree else Size(CLASSES, self.states)
@@ -138,6 +129,24 @@ class MixedProblem:
     def held_weights(self) -> Floats:
         """The weights of all held-out rows, fold by fold."""
         return np.concatenate([held.weights for _, held in self.folds])
+
+    @cached_property
+    def repeating(self) -> frozenset[str]:
+        """The columns of which some numbers repeat, such as rounded ones."""
+        values = self.folds[0][0].values
+        known = {name: own[~np.isnan(own)] for name, own in zip(self.names, values.T, strict=True)}
+        return frozenset(name for name, own in known.items() if len(np.unique(own)) < len(own))
+
+    def is_bounded(self, design: Design) -> bool:
+        """Return whether the prior of all states counts as one row at least where numbers repeat.
+
+        With less, states collapse onto a number that repeats, where a density has no bound: held-out rows repeat it
+        too, and show no harm.
+        """
+        rows = design.states * design.prior_rows
+        return all(
+            rows * (len(group) + 2) >= 1.0 for group in design.groups if not self.repeating.isdisjoint(group)
+        )
 
     def designs(self) -> list[Design]:
         """Return the designs that are compared, each with the fewest states."""
@@ -281,7 +290,7 @@ def search_designs(problem: MixedProblem, random: np.random.Generator) -> Iterat
     while state.best.design != before:
         before = state.best.design
         for near in _neighbours(before):
-            if near not in known and near.states <= problem.most_states:
+            if near not in known and near.states <= problem.most_states and problem.is_bounded(near):
                 known.add(near)
                 tried(near)
                 yield state
@@ -295,8 +304,7 @@ def _neighbours(design: Design) -> list[Design]:
     sizes = {3 * design.states // 4, -(-3 * design.states // 2)} - {0, design.states}
     shrunk = (SHRINKAGE_STEP * design.prior_rows, design.prior_rows / SHRINKAGE_STEP)
     states = [design._replace(states=size) for size in sorted(sizes) if size > design.tree]
-    near = [*states, *(design._replace(prior_rows=rows) for rows in shrunk if design.groups)]
-    return [each for each in near if each.has_prior]
+    return [*states, *(design._replace(prior_rows=rows) for rows in shrunk if design.groups)]
 
 
 def _fitted(problem: MixedProblem, design: Design, random: np.random.Generator) -> MixedMember:
