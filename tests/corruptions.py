@@ -274,6 +274,7 @@ def saved_files(folder: Path) -> tuple[list[bytes], list[Any]]:
         learned = {"init": "random", "n_init": 1, "max_iter": 3, "random_state": 0}
         quantiles = et.SpectralJunctionTree(et.zoo.Mixture(), numeric="quantiles", handle_unknown="missing")
         spectral = et.SpectralJunctionTree(graph)
+        trained = {"estimator": et.EMJunctionTree(et.zoo.Mixture(2), **learned)}
         steps = [list(sequence) for sequence in numbers.reshape(-1, 6)]
         things = [
             (et.SpectralJunctionTree(et.zoo.HMM(order=1)).fit(rows), gaps),
@@ -300,6 +301,11 @@ def saved_files(folder: Path) -> tuple[list[bytes], list[Any]]:
             (et.SpectralJunctionTree(et.zoo.Mixture(hidden_states=2)).fit(mixed), mixed[:20]),
             (et.EMHMM(2, emissions="gaussian", **learned).fit(steps), steps[:4]),
             (et.SpectralHMM(2).fit(steps), steps[:4]),
+            (et.LatentClassModel(2, covariates=["age"], **learned).fit(mixed), mixed[:20]),
+            (et.LatentClassModel(2, group="x0", **learned).fit(mixed), mixed[:20]),
+            (et.EMHMM(2, durations="explicit", max_duration=4, **learned).fit(rows), gaps),
+            (et.EMHMM(2, durations="negative_binomial", max_duration=4, **learned).fit(rows), gaps),
+            (et.JunctionTreeClassifier(training="conditional", alpha=1.0, **trained).fit(rows, labels), gaps),
         ]
     files, asked_about = [], []
     for k, (thing, own) in enumerate(things):
