@@ -121,10 +121,10 @@ class Record:
         """Return the document of a thing, after putting its arrays into the file."""
         content = {}
         for name, each in {**self.fields, **self.later}.items():
-            attribute = self._attribute(name)
+            value = getattr(thing, self._attribute(name), None)
             # What a class has by default needs no entry.
-            value = vars(thing).get(attribute) if name in self.later else getattr(thing, attribute, None)
-            if value is not None or name in self.fields:
+            default = getattr(type(thing), self._attribute(name), None)
+            if name in self.fields or (value is not None and value is not default):
                 content[name] = each.write(writer, name, value)
         return content
 
