@@ -9,17 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eigentree.em.constraints import ConstrainedLayout
+from eigentree.em.optimize.emission_slopes import EmissionSlopes
 
 if TYPE_CHECKING:
     from eigentree.arrays import Booleans, Floats, Integers
     from eigentree.em.optimize.objective import SimplexVector
-    from eigentree.emissions.base import Emission
 
-__all__ = ["STEP", "EmissionScores", "FreeTables"]
-
-STEP = 1e-4
-"""The step of central differences, along coordinates in which 1 is far: their error, in proportion, is about
-STEP² / 6, and rounding adds about 1e-16 / STEP of what is differenced."""
+__all__ = ["EmissionScores", "FreeTables"]
 
 LEAST_COUNT = 0.01
 """An entry that fewer rows are expected to have used is at the boundary: the error of its logit is about one over
@@ -126,75 +122,28 @@ class FreeTables:
         return np.bincount(self.first_equal, parts, len(parts))[self.entries].astype(np.float64)
 
 
-@dataclass(frozen=True, eq=False)
-class EmissionScores:
+class EmissionScores(EmissionSlopes):
     """An emission at some coordinates, whose statistics are the gradient there: what an E-step needs of one.
 
     By Fisher's identity the gradient of the log-likelihood is the sum of those of the log densities, each row and
     state by its posterior.
-
-    Attributes
-    ----------
-    emission : Emission
-        At coordinates 0.
-    by : array, shape (n_coordinates,)
     """
-
-    emission: Emission
-    by: Floats
 
     @property
     def states(self) -> int:
         """Number of states."""
         return self.emission.states
 
-    @cached_property
-    def moved(self) -> Emission:
-        """The emission at these coordinates."""
-        return self.emission.moved(self.by) if self.by.any() else self.emission
-
     def lines(self, features: Any) -> Floats:
         """Return the log density of each row in each state."""
         return self.moved.lines(features)
 
-    @cached_property
-    def _pairs(self) -> list[tuple[Integers, Emission, Emission]]:
-        """Coordinates that are differenced together, the emission beyond and that before.
-
-        Those of different states are, unless the states share parameters.
-        """
-        count, states = len(self.by), self.emission.states
-        shared = self.emission.is_tied or self.emission.conditions
-        groups = np.arange(count)[:, None] if shared else np.arange(count).reshape(states, -1).T
-        found = []
-        for group in groups:
-            step = np.zeros(count)
-            step[group] = STEP
-            found.append((group, self.emission.moved(self.by + step), self.emission.moved(self.by - step)))
-        return found
-
     def statistics(self, features: Any, counts: Floats) -> Floats:
         """Return the gradient of the expected log density, and then the counts of the states."""
-        gradient = np.zeros(len(self.by))
-        for group, beyond, before in self._pairs:
-            with np.errstate(invalid="ignore"):
-                apart = beyond.lines(features) - before.lines(features)
-            slopes = np.where(counts > 0, counts * apart, 0.0).sum(axis=0) / (2.0 * STEP)
-            gradient[group] = slopes if len(group) > 1 or len(slopes) == 1 else slopes.sum()
-        return np.concatenate([gradient, counts.sum(axis=0)])
-
-    def prior_gradient(self) -> Floats:
-        """Return the gradient of the log prior."""
-        made = np.zeros(len(self.by))
-        for place in range(len(made)):
-            step = np.zeros(len(made))
-            step[place] = STEP
-            beyond, before = self.emission.moved(self.by + step), self.emission.moved(self.by - step)
-            made[place] = (beyond.log_prior() - before.log_prior()) / (2.0 * STEP)
-        return made
+        return np.concatenate([self.gradient(features, counts), counts.sum(axis=0)])
 
     def complete_information(self, totals: Floats) -> Floats:
         """Return about how much rows say of each coordinate: one row one unit, given the count of each state."""
-        if self.emission.is_tied or self.emission.conditions:
+        if self.is_shared:
             return np.full(len(self.by), totals.sum())
         return np.repeat(totals, len(self.by) // len(totals))

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
+from eigentree.em.optimize.emission_slopes import STEP
 from eigentree.errors import DataError, ParameterError, quoted
 from eigentree.uncertainty.estimates import Estimates
-from eigentree.uncertainty.free_tables import STEP
 from eigentree.uncertainty.quantities import Quantities
 from eigentree.validation import an_array, check_cells, one_of
 
