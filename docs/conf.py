@@ -62,7 +62,9 @@ html_copy_source = False
 html_math_renderer = "mathml"
 # The colours of reports and plots.
 html_theme_options = {
-    f"{name}_css_variables": dict.fromkeys(("color-brand-primary", "color-brand-content"), PALETTE["accent"][shade])
+    f"{name}_css_variables": dict.fromkeys(
+        ("color-brand-primary", "color-brand-content"), PALETTE["accent"][shade]
+    )
     for shade, name in enumerate(("light", "dark"))
 }
 highlight_language = "none"  # blocks without a language are tables and shell lines

@@ -19,13 +19,26 @@ def description(page: nodes.document) -> str:
         if len(words) < 4:
             continue
         text = " ".join(words)
-        return text if len(text) <= LONGEST else text[: LONGEST - 1].rsplit(" ", 1)[0] + "…"
+        return (
+            text
+            if len(text) <= LONGEST
+            else text[: LONGEST - 1].rsplit(" ", 1)[0] + "…"
+        )
     return ""
 
 
-def describe(app: Sphinx, name: str, template: str, context: dict[str, Any], page: nodes.document | None) -> None:
+def describe(
+    app: Sphinx,
+    name: str,
+    template: str,
+    context: dict[str, Any],
+    page: nodes.document | None,
+) -> None:
     if page is not None and (text := description(page)):
-        context["metatags"] = context.get("metatags", "") + f'<meta name="description" content="{escape(text)}">'
+        context["metatags"] = (
+            context.get("metatags", "")
+            + f'<meta name="description" content="{escape(text)}">'
+        )
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
