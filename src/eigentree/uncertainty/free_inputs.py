@@ -11,18 +11,18 @@ import numpy as np
 
 from eigentree.em.chain_fit import ChainLayout
 from eigentree.em.inputs.input_objective import InputLayout, InputObjective, gradient_of
-from eigentree.em.inputs.input_pass import InputPass
+from eigentree.em.optimize.emission_slopes import EmissionSlopes
 from eigentree.emissions.covariates.multinomial_logit import information
 from eigentree.inference.sequences.input_chain import InputTables
-from eigentree.uncertainty.free_tables import EmissionScores, FreeTables
+from eigentree.uncertainty.free_tables import FreeTables
 from eigentree.uncertainty.information import FreeModel
 
 if TYPE_CHECKING:
     from eigentree.arrays import Booleans, Floats, Integers
     from eigentree.data.sequences.inputs import InputSequences
-    from eigentree.em.inputs.input_pass import InputCounts
     from eigentree.emissions.base import Emission
     from eigentree.inference.sequences.input_chain import DependentTable, InputChain
+    from eigentree.inference.sequences.number_steps import NumberCounts
 
 __all__ = ["InputModel"]
 
@@ -48,11 +48,11 @@ class InputModel(FreeModel):
         kinds = tuple(table.kind for _, table in chain.tables.named(chain.columns.names))
         layout = InputLayout.of(plain, sequences.design, kinds, chain.numbers)
         prior = plain.prior(float(model.pseudo_counts), float(model.sticky))
-        walk = InputPass.of_distinct(sequences, weights, chain.numbers, model.n_jobs)
+        objective = InputObjective.of(layout, sequences, weights, prior, model.n_jobs)
         used = np.flatnonzero((weights > 0) & (sequences.lengths > 0))
         places = np.full(sequences.count, -1)
         places[used] = np.arange(len(used))
-        return cls(model, sequences.chosen(used), weights, places, InputObjective(layout, walk, prior))
+        return cls(model, sequences.chosen(used), weights, places, objective)
 
     @cached_property
     def _tables(self) -> list[DependentTable]:
@@ -64,9 +64,9 @@ class InputModel(FreeModel):
         return list(self.model.model_.numbers.values())
 
     @cached_property
-    def _shown(self) -> InputCounts:
+    def _shown(self) -> NumberCounts:
         """What is expected at the estimate, pseudo-counts included; of emissions counts of states come last."""
-        still = [EmissionScores(own, np.zeros(own.n_coordinates)) for own in self._emissions]
+        still = [EmissionSlopes(own, np.zeros(own.n_coordinates)) for own in self._emissions]
         return self.objective.expected(self._tables, still)  # type: ignore[arg-type]
 
     @cached_property
@@ -116,7 +116,7 @@ class InputModel(FreeModel):
         """The number of coordinates."""
         return int(self._ends[-1])
 
-    def _at(self, by: Floats) -> tuple[list[DependentTable], list[EmissionScores]]:
+    def _at(self, by: Floats) -> tuple[list[DependentTable], list[EmissionSlopes]]:
         """Return tables and emissions at some coordinates."""
         own, *others = np.split(by, self._ends[:-1])
         moved, start, logits = self._free.moved(own), 0, iter(zip(self._slots, others, strict=False))
@@ -131,7 +131,7 @@ class InputModel(FreeModel):
                 start += table.array.size
             made.append(replace(table, array=array))
         parts = others[len(self._slots) :]
-        return made, [EmissionScores(own, part) for own, part in zip(self._emissions, parts, strict=True)]
+        return made, [EmissionSlopes(own, part) for own, part in zip(self._emissions, parts, strict=True)]
 
     def gradient(self, by: Floats) -> Floats:
         """Return the gradient of the objective at some coordinates (Fisher's identity)."""
@@ -164,7 +164,7 @@ class InputModel(FreeModel):
                 others = np.flatnonzero(possible)[1:]
                 found[:, row, others] = np.diagonal(matrix).reshape(len(others), -1).T
             logits.append(found[next(slots)])
-        emissions = [EmissionScores(own, np.zeros(own.n_coordinates)) for own in self._emissions]
+        emissions = [EmissionSlopes(own, np.zeros(own.n_coordinates)) for own in self._emissions]
         parts = [
             own.complete_information(found[len(own.by) :])
             for own, found in zip(emissions, self._shown.statistics, strict=True)
