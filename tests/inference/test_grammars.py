@@ -7,7 +7,8 @@ import pytest
 
 from eigentree.data.treebanks.binarisation import Binarisation
 from eigentree.data.treebanks.tree import Tree
-from eigentree.data.treebanks.tree_rows import TreeEncoder, TreeRows
+from eigentree.data.treebanks.tree_encoder import TreeEncoder
+from eigentree.data.treebanks.tree_rows import TreeRows
 from eigentree.errors import DataError, NetworkError
 from eigentree.inference.grammars.grammar import Backoff, Grammar, GrammarLayout
 
@@ -25,7 +26,7 @@ def encoded(texts: list[str]) -> tuple[GrammarLayout, TreeRows]:
     encoder = TreeEncoder()
     for text in texts:
         encoder.add(Binarisation().binarised(Tree.parse(text)))
-    symbols, rows = encoder.learned(1, "signature")
+    symbols, (rows,) = encoder.learned(1, "signature")
     return GrammarLayout(symbols, np.array([SIZES.get(label, 1) for label in symbols.labels])), rows
 
 
