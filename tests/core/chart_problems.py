@@ -24,7 +24,12 @@ class ChartProblem:
 
     @classmethod
     def of(
-        cls, random: np.random.Generator, states: tuple[int, ...], words: int, share: float = 0.8, smooth: bool = True
+        cls,
+        random: np.random.Generator,
+        states: tuple[int, ...],
+        words: int,
+        share: float = 0.8,
+        smooth: bool = True,
     ) -> ChartProblem:
         """Return a problem with a share of all rules and cells."""
         labels = len(states)

@@ -104,8 +104,8 @@ def labelled_f1(gold: Any, parsed: Any, ignore: Collection[str] = ("ROOT", "TOP"
     gold, parsed : trees, or files of them, as `LatentGrammar.fit` takes them
         Trees of the treebank and those of a parser, in the same order and of the same words.
     ignore : collection of str
-        Labels that are no constituents. The words of preterminals that the treebank labels so are left out of spans:
-        with ``","``, a comma may stand anywhere.
+        Labels that are no constituents. The words of preterminals that the treebank labels so are left out of
+        spans: with ``","``, a comma may stand anywhere.
 
     Raises
     ------
@@ -128,7 +128,9 @@ def labelled_f1(gold: Any, parsed: Any, ignore: Collection[str] = ("ROOT", "TOP"
         raise ParameterError(f"ignore is a list of labels, such as ['TOP'], not {quoted(ignore)}")
     known, found = list(trees_of(gold)), list(trees_of(parsed))
     if len(known) != len(found):
-        raise DataError(f"there are {len(known)} trees of the treebank and {len(found)} parsed ones; give them in pairs")
+        raise DataError(
+            f"there are {len(known)} trees of the treebank and {len(found)} parsed ones; give them in pairs"
+        )
     totals: tuple[Counter[str], Counter[str], Counter[str]] = (Counter(), Counter(), Counter())
     exact = 0
     for number, (one, other) in enumerate(zip(known, found, strict=True)):
