@@ -10,8 +10,8 @@ import pytest
 from inference.test_grammars import random_grammar
 
 from eigentree.data.treebanks.tree import Tree
-from eigentree.data.treebanks.tree_rows import TreeEncoder
-from eigentree.inference.grammars.chart_parser import ChartParser, plain_grammar
+from eigentree.data.treebanks.tree_encoder import TreeEncoder
+from eigentree.inference.grammars.chart_parser import ChartParser, coarse_grammar
 from eigentree.inference.grammars.grammar import Grammar, GrammarLayout
 
 TREES = ["(A (B x) (A (B y) (B x)))", "(A (A x) (B y))", "(B (A y) (B x))", "(A (A x) (A (B x) (A y)))"]
@@ -105,9 +105,9 @@ def test_a_little_pruning_changes_nothing(sentence: str) -> None:
     assert most.tree is not None
 
 
-def test_pruning_leaves_what_the_plain_grammar_has() -> None:
+def test_pruning_leaves_what_the_coarse_grammar_has() -> None:
     """Of trees that the plain grammar would sample, at most the share that pruning allows are lost."""
-    grammar, words = plain_grammar(grammar_of(0, smooth=True)), words_of("x y x y x")
+    grammar, words = coarse_grammar(grammar_of(0, smooth=True)), words_of("x y x y x")
     whole = ChartParser(grammar, 0.0).log_prob(words)
     for pruning in (0.5, 0.1, 1e-3):
         pruned = ChartParser(grammar, pruning).log_prob(words)
@@ -132,8 +132,8 @@ def test_names_of_labels_do_not_matter() -> None:
     assert str(one.tree).translate(str.maketrans("AB", "ZM")) == str(two.tree)
 
 
-def test_a_plain_grammar_has_relative_frequencies() -> None:
-    grammar = plain_grammar(grammar_of(0, smooth=False))
+def test_a_coarse_grammar_has_relative_frequencies() -> None:
+    grammar = coarse_grammar(grammar_of(0, smooth=False))
     rules = [[grammar.symbols.labels[label] for label in rule] for rule in grammar.symbols.rules]
     # Of 9 nodes A, one is above A and B.
     assert grammar.binary(rules.index(["A", "A", "B"])).item() == 1 / 9

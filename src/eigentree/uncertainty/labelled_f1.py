@@ -145,12 +145,14 @@ def labelled_f1(gold: Any, parsed: Any, ignore: Collection[str] = ("ROOT", "TOP"
             for (label, _, _), count in brackets.items():
                 total[label] += count
     labels = tuple(sorted(totals[0].keys() | totals[1].keys()))
-    counts = [np.array([total[label] for label in labels], np.int64) for total in totals]
-    return LabelledF1(labels, *counts, exact / len(known) if known else float("nan"), len(known))
+    in_gold, in_parsed, in_both = (np.array([total[label] for label in labels], np.int64) for total in totals)
+    share = exact / len(known) if known else float("nan")
+    return LabelledF1(labels, in_gold, in_parsed, in_both, share, len(known))
 
 
 def _share(part: Any, whole: Any) -> Floats:
-    return np.divide(part, whole, out=np.full(np.shape(part), np.nan), where=np.asarray(whole) > 0)
+    found: Floats = np.divide(part, whole, out=np.full(np.shape(part), np.nan), where=np.asarray(whole) > 0)
+    return found
 
 
 def _shown(tree: Tree) -> str:

@@ -12,16 +12,20 @@ from eigentree.core.trees.sentence_charts import Cells, ChartGrammar, filled_cha
 from eigentree.data.treebanks.tree import Tree
 from eigentree.data.treebanks.tree_rows import ANY_WORD
 from eigentree.inference.grammars.grammar import Backoff, Grammar, GrammarLayout
+from eigentree.validation import check_cells
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from eigentree.arrays import Booleans, Floats, Integers
 
-__all__ = ["ChartParser", "Parse", "plain_grammar"]
+__all__ = ["ChartParser", "Parse", "coarse_grammar"]
+
+MOST_NUMBERS = 2**27
+"""Of a chart, one for each state of each label at each span: 1 GiB, and as much again for what is outside."""
 
 
-def plain_grammar(grammar: Grammar) -> Grammar:
+def coarse_grammar(grammar: Grammar) -> Grammar:
     """Return a grammar without hidden states: its rules are as frequent as in the training data.
 
     At the maximum of the likelihood, the expected counts of a latent-variable grammar, summed over hidden states,
@@ -92,6 +96,10 @@ class ChartParser:
         return self._posteriors(self._codes(words))[0]
 
     def _codes(self, words: Sequence[str | None]) -> list[int]:
+        numbers = len(words) * (len(words) + 1) // 2 * int(self.grammar.layout.state_at[-1])
+        check_cells(
+            f"the chart of a sentence of {len(words)} words", numbers, "split the sentence", most=MOST_NUMBERS
+        )
         code = self.grammar.symbols.words.code
         return [ANY_WORD if word is None else code(word) for word in words]
 
@@ -123,7 +131,7 @@ class ChartParser:
 
     @cached_property
     def _plain(self) -> _Tables:
-        return _Tables(plain_grammar(self.grammar))
+        return _Tables(coarse_grammar(self.grammar))
 
 
 class _Tables:
@@ -200,26 +208,27 @@ def _least_risk(
     best[_spans(count)] = own
     middle = np.zeros((count + 1, count + 1), np.int64)
     for width in range(2, count + 1):
-        begin = np.arange(count + 1 - width)
-        split = begin[:, None] + np.arange(1, width)
-        below = best[begin[:, None], split] + best[split, begin[:, None] + width]
+        starts = np.arange(count + 1 - width)
+        split = starts[:, None] + np.arange(1, width)
+        below = best[starts[:, None], split] + best[split, starts[:, None] + width]
         chosen = below.argmax(axis=1)
-        best[begin, begin + width] += below[begin, chosen]
-        middle[begin, begin + width] = begin + 1 + chosen
+        best[starts, starts + width] += below[starts, chosen]
+        middle[starts, starts + width] = starts + 1 + chosen
 
     built: list[Tree] = []
     stack = [(0, count, False)]
     while stack:
-        begin, end, done = stack.pop()
+        begin, end, below = stack.pop()
+        if end - begin > 1 and not below:
+            k = int(middle[begin, end])
+            stack += [(begin, end, True), (k, end, False), (begin, k, False)]
+            continue
         span = begin * count - begin * (begin - 1) // 2 + end - begin - 1
         first, last = cells.first[span : span + 2]
-        label = labels[cells.labels[first + posteriors[first:last].argmax()]] if done or end - begin == 1 else ""
+        label = labels[cells.labels[first + posteriors[first:last].argmax()]]
         if end - begin == 1:
             built.append(Tree(label, (words[begin],)))
-        elif done:
+        else:
             right = built.pop()
             built.append(Tree(label, (built.pop(), right)))
-        else:
-            split = int(middle[begin, end])
-            stack += [(begin, end, True), (split, end, False), (begin, split, False)]
     return built[0], float(best[0, count])
