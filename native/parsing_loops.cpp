@@ -82,7 +82,7 @@ class Passes {
       f(n, chart.labels[n], place(chart.labels[n], i, j));
   }
 
-  // Calls f(right child, pair) for the pairs of labels that can be side by side between i and j.
+  // Calls f(right child, pair) for the pairs of labels that can be neighbours between i and j.
   template <class F>
   INLINE void each_pair(Index i, Index j, F f) const {
     for (Index b = 0; b < rules.labels; ++b) {
