@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from eigentree.em.optimize.stopping import SHORT_RUN, Stopping
 from eigentree.emissions.base import Emission
 from eigentree.errors import ParameterError, quoted
 from eigentree.inference.sequences.number_steps import NumberPass, value_places
+from eigentree.inference.sequences.tree_chain import pass_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -107,7 +108,7 @@ class NumberChainObjective(SequenceObjective):
 
     is_accelerable = False
     initialisers = NUMBER_KINDS
-    pool = ("clusters", "windows", "merged", "random")
+    pool: ClassVar[tuple[str, ...]] = ("clusters", "windows", "merged", "random")
 
     @property
     def layout(self) -> NumberChainLayout:
@@ -219,8 +220,8 @@ def chosen_families(
     if len(chosen) == 1:
         candidates = [{chosen: "gaussian"}]
     candidates.append({(place,): "semiparametric" for place in chosen})
-    whole = NumberPass.of_distinct(sequences, weights, {}, 1)
-    blocks = _blocks(whole)
+    whole = pass_of(sequences, weights, {}, 1)
+    blocks = whole.blocks(HELD_BLOCKS)
     if blocks is None:
         return candidates[0] | others
     seed = int(random.integers(2**31))
@@ -235,22 +236,6 @@ def chosen_families(
         return NumberChainObjective(own, replace(held, numbers=numbers), fit.prior).log_likelihood(run.parameters)
 
     return max(candidates, key=held_out) | others
-
-
-def _blocks(whole: NumberPass) -> tuple[NumberPass, NumberPass] | None:
-    """Return sequences in blocks of steps, most of them and some held out; None where there are too few."""
-    lengths = np.diff(whole.starts)
-    size = max(1, int(lengths.sum()) // (2 * HELD_BLOCKS))
-    counts = -(-lengths // size)
-    sequence = np.repeat(np.arange(len(lengths)), counts)
-    number = np.arange(len(sequence)) - np.repeat(np.cumsum(counts) - counts, counts)
-    begins = whole.starts[sequence] + number * size
-    ends = np.minimum(begins + size, whole.starts[sequence + 1])
-    held = np.arange(len(sequence)) % HELD_BLOCKS == HELD_BLOCKS - 1
-    if not held.any():
-        return None
-    made = [whole.of_pieces(begins[own], ends[own], whole.weights[sequence[own]]) for own in (~held, held)]
-    return made[0], made[1]
 
 
 def started_emissions(

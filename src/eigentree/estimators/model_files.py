@@ -29,6 +29,7 @@ from eigentree.estimators.mixins.sequence_mixin import SequenceMixin
 from eigentree.estimators.online_em import OnlineEMJunctionTree
 from eigentree.estimators.spectral_hmm import SpectralHMM
 from eigentree.estimators.spectral_junction_tree import SpectralJunctionTree
+from eigentree.estimators.trees.hidden_markov_tree import HiddenMarkovTree
 from eigentree.graphs import zoo
 from eigentree.graphs.coercion import as_structure, require_structure
 from eigentree.graphs.graph import LatentGraph
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from eigentree.em.em_report import Unit
     from eigentree.io.codec import At
     from eigentree.io.stores import Reader
 
@@ -74,6 +76,7 @@ ESTIMATORS: Mapping[str, type[Parameters]] = {
         OnlineEMJunctionTree,
         EMHMM,
         SpectralHMM,
+        HiddenMarkovTree,
         JunctionTreeClassifier,
         JunctionTreeImputer,
     )
@@ -430,7 +433,13 @@ def _tried(reader: Reader, content: Any, at: At) -> Any:
 
 
 COLUMNS = Field(lambda writer, name, value: columns_content(value), lambda reader, content, at: columns_of(content))
-STEPS_START = Field(START.write, lambda reader, content, at: replace(START.read(reader, content, at), unit="step"))
+CHAIN = within(chain_content, lambda reader, content, known: read_chain(reader, content, known["columns_"]))
+
+
+def _start(unit: Unit) -> Field:
+    """Return how the start of a fit is written and read, by the unit of its objectives."""
+    return Field(START.write, lambda reader, content, at: replace(START.read(reader, content, at), unit=unit))
+
 
 ITERATIONS = {"n_iter": WHOLE, "converged": FLAG, "history": SERIES}
 COURSE = {"validation_history": SERIES, "objectives": SERIES}
@@ -477,12 +486,23 @@ RECORDS = {
         {
             "columns": COLUMNS,
             "form": FORM,
-            "chain": within(
-                chain_content, lambda reader, content, known: read_chain(reader, content, known["columns_"])
-            ),
+            "chain": CHAIN,
             "n_parameters": WHOLE,
             **ITERATIONS,
-            "start": STEPS_START,
+            "start": _start("step"),
+            **COURSE,
+        },
+        attributes={"chain": "model_"},
+        suffix="_",
+    ),
+    "HiddenMarkovTree": Record(
+        "HiddenMarkovTree",
+        {
+            "columns": COLUMNS,
+            "chain": CHAIN,
+            "n_parameters": WHOLE,
+            **ITERATIONS,
+            "start": _start("node"),
             **COURSE,
         },
         attributes={"chain": "model_"},

@@ -91,8 +91,8 @@ class ShownSteps:
 
     def likelihoods(self, tables: Sequence[Floats], emissions: Sequence[Emission]) -> tuple[Floats, Floats]:
         """Return the likelihood of each step in each state over a high one of the step, and the log of that."""
-        logs = emissions[0].lines(self.features[0])
-        for emission, features in zip(emissions[1:], self.features[1:], strict=True):
+        logs: Floats = np.zeros((self.count, tables[0].shape[0]))
+        for emission, features in zip(emissions, self.features, strict=True):
             logs = logs + emission.lines(features)
         least, most = logs.min(initial=np.inf), logs.max(initial=-np.inf)
         if most - least <= -LEAST:
@@ -196,6 +196,29 @@ class NumberPass:
     def changes(self) -> Integers:
         """For each step, how many stand before it: each is a symbol of its own."""
         return np.arange(len(self.codes))
+
+    @property
+    def pairs(self) -> tuple[Integers, Integers]:
+        """The steps that follow another one in their sequence: first those before them, then they themselves."""
+        first = np.zeros(len(self.codes) + 1, np.bool_)
+        first[self.starts] = True
+        after = np.flatnonzero(~first[:-1])
+        return after - 1, after
+
+    def blocks(self, count: int) -> tuple[NumberPass, NumberPass] | None:
+        """Return most blocks of steps, and one in `count` to be held out; None where there are too few."""
+        lengths = np.diff(self.starts)
+        size = max(1, int(lengths.sum()) // (2 * count))
+        counts = -(-lengths // size)
+        sequence = np.repeat(np.arange(len(lengths)), counts)
+        number = np.arange(len(sequence)) - np.repeat(np.cumsum(counts) - counts, counts)
+        begins = self.starts[sequence] + number * size
+        ends = np.minimum(begins + size, self.starts[sequence + 1])
+        held = np.arange(len(sequence)) % count == count - 1
+        if not held.any():
+            return None
+        made = [self.of_pieces(begins[own], ends[own], self.weights[sequence[own]]) for own in (~held, held)]
+        return made[0], made[1]
 
     @cached_property
     def _parts(self) -> list[_Part]:
