@@ -146,10 +146,11 @@ class NumberChainObjective(SequenceObjective):
         """Return the vector of tables and emissions."""
         return self.layout.whole(tables, emissions)
 
-    def expected_parts(self, tables: Floats, emissions: Sequence[Emission]) -> tuple[Floats, list[Floats]]:
-        """Return expected counts of the tables' entries, pseudo-counts included, and statistics of emissions."""
+    def expected_parts(self, tables: Floats, emissions: Sequence[Any]) -> tuple[ExpectedCounts, list[Floats]]:
+        """Return expected counts of the tables' entries and the log-likelihood, and statistics of emissions."""
         found = self.walk.counts(*self.layout.tables(tables), emissions)
-        return self.layout.joined(found.links, found.tables) + self.prior, found.statistics
+        counts = self.layout.joined(found.links, found.tables)
+        return ExpectedCounts(counts, *self.total(found.log_prob)), found.statistics
 
     def evaluated(self, parameters: Floats) -> Evaluation:
         """Return the objective of some parameters and the EM iteration from them, by one pass over the data."""

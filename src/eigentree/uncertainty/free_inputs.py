@@ -12,9 +12,10 @@ import numpy as np
 from eigentree.em.chain_fit import ChainLayout
 from eigentree.em.inputs.input_objective import InputLayout, InputObjective, gradient_of
 from eigentree.em.inputs.input_pass import InputPass
+from eigentree.em.optimize.emission_slopes import EmissionSlopes
 from eigentree.emissions.covariates.multinomial_logit import information
 from eigentree.inference.sequences.input_chain import InputTables
-from eigentree.uncertainty.free_tables import EmissionScores, FreeTables
+from eigentree.uncertainty.free_tables import FreeTables
 from eigentree.uncertainty.information import FreeModel
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ class InputModel(FreeModel):
     @cached_property
     def _shown(self) -> InputCounts:
         """What is expected at the estimate, pseudo-counts included; of emissions counts of states come last."""
-        still = [EmissionScores(own, np.zeros(own.n_coordinates)) for own in self._emissions]
+        still = [EmissionSlopes(own, np.zeros(own.n_coordinates)) for own in self._emissions]
         return self.objective.expected(self._tables, still)  # type: ignore[arg-type]
 
     @cached_property
@@ -116,7 +117,7 @@ class InputModel(FreeModel):
         """The number of coordinates."""
         return int(self._ends[-1])
 
-    def _at(self, by: Floats) -> tuple[list[DependentTable], list[EmissionScores]]:
+    def _at(self, by: Floats) -> tuple[list[DependentTable], list[EmissionSlopes]]:
         """Return tables and emissions at some coordinates."""
         own, *others = np.split(by, self._ends[:-1])
         moved, start, logits = self._free.moved(own), 0, iter(zip(self._slots, others, strict=False))
@@ -131,7 +132,7 @@ class InputModel(FreeModel):
                 start += table.array.size
             made.append(replace(table, array=array))
         parts = others[len(self._slots) :]
-        return made, [EmissionScores(own, part) for own, part in zip(self._emissions, parts, strict=True)]
+        return made, [EmissionSlopes(own, part) for own, part in zip(self._emissions, parts, strict=True)]
 
     def gradient(self, by: Floats) -> Floats:
         """Return the gradient of the objective at some coordinates (Fisher's identity)."""
@@ -164,7 +165,7 @@ class InputModel(FreeModel):
                 others = np.flatnonzero(possible)[1:]
                 found[:, row, others] = np.diagonal(matrix).reshape(len(others), -1).T
             logits.append(found[next(slots)])
-        emissions = [EmissionScores(own, np.zeros(own.n_coordinates)) for own in self._emissions]
+        emissions = [EmissionSlopes(own, np.zeros(own.n_coordinates)) for own in self._emissions]
         parts = [
             own.complete_information(found[len(own.by) :])
             for own, found in zip(emissions, self._shown.statistics, strict=True)

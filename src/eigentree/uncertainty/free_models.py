@@ -16,6 +16,7 @@ from eigentree.em.estep.unique_rows import DistinctRows, columns_with_missing
 from eigentree.em.mixed.mixed_objective import MixedLayout, MixedObjective
 from eigentree.em.mixed.number_columns import NumberColumns
 from eigentree.em.number_chains import NumberChainLayout, NumberChainObjective
+from eigentree.em.optimize.emission_slopes import EmissionSlopes
 from eigentree.em.parameters import ParameterLayout
 from eigentree.em.tree_objective import TreeObjective
 from eigentree.emissions.covariates.membership import Membership
@@ -26,12 +27,10 @@ from eigentree.inference.sequences.hmm_chain import Chain
 from eigentree.inference.sequences.number_steps import NumberPass
 from eigentree.inference.sequences.sequence_passes import SequencePass, Symbols
 from eigentree.uncertainty.free_inputs import InputModel
-from eigentree.uncertainty.free_tables import EmissionScores, FreeTables
+from eigentree.uncertainty.free_tables import FreeTables
 from eigentree.uncertainty.information import FreeModel
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from eigentree.arrays import Floats, Integers
     from eigentree.data.sequences.sequence_codes import Sequences
     from eigentree.data.tables.rows import Rows
@@ -78,16 +77,10 @@ class ObjectiveModel(FreeModel):
     def _here(self) -> tuple[Floats, list[Floats]]:
         """Expected counts of tables' entries, and of the states of each emission's parent, at the estimate."""
         tables, emissions = self.objective.parted(self.parameters)
-        still = [EmissionScores(own, np.zeros(own.n_coordinates)) for own in emissions]
-        counts, found = self._counted(tables, still)
+        still = [EmissionSlopes(own, np.zeros(own.n_coordinates)) for own in emissions]
+        expected, found = self.objective.expected_parts(tables, still)
         totals = [own[len(scores.by) :] for own, scores in zip(found, still, strict=True)]
-        return counts - self.objective.prior, totals
-
-    def _counted(self, tables: Floats, scores: Sequence[EmissionScores]) -> tuple[Floats, list[Floats]]:
-        """Return expected counts of the entries of tables, pseudo-counts included, and statistics of emissions."""
-        if not scores:
-            return self.objective.counted(tables).counts + self.objective.prior, []
-        return self.objective.expected_parts(tables, scores)  # type: ignore[arg-type]
+        return expected.counts, totals
 
     @cached_property
     def tables(self) -> FreeTables:
@@ -106,18 +99,18 @@ class ObjectiveModel(FreeModel):
         """The number of coordinates."""
         return int(self._ends[-1])
 
-    def _at(self, by: Floats) -> tuple[Floats, list[EmissionScores]]:
+    def _at(self, by: Floats) -> tuple[Floats, list[EmissionSlopes]]:
         """Return the tables and emissions at some coordinates."""
         own, *others = np.split(by, self._ends[:-1])
-        scores = [EmissionScores(each, part) for each, part in zip(self._emissions, others, strict=True)]
+        scores = [EmissionSlopes(each, part) for each, part in zip(self._emissions, others, strict=True)]
         return self.tables.moved(own), scores
 
     def gradient(self, by: Floats) -> Floats:
         """Return the gradient of the objective at some coordinates (Fisher's identity)."""
         tables, scores = self._at(by)
-        counts, found = self._counted(tables, scores)
+        expected, found = self.objective.expected_parts(tables, scores)
         parts = [own[: len(each.by)] + each.prior_gradient() for own, each in zip(found, scores, strict=True)]
-        return np.concatenate([self.tables.gradient(tables, counts), *parts])
+        return np.concatenate([self.tables.gradient(tables, expected.counts + self.objective.prior), *parts])
 
     @cached_property
     def complete_information(self) -> Floats:

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from eigentree.em.constraints import ConstrainedLayout
-from eigentree.em.optimize.emission_slopes import EmissionSlopes
 
 if TYPE_CHECKING:
     from eigentree.arrays import Booleans, Floats, Integers
     from eigentree.em.optimize.objective import SimplexVector
 
-__all__ = ["EmissionScores", "FreeTables"]
+__all__ = ["FreeTables"]
 
 LEAST_COUNT = 0.01
 """An entry that fewer rows are expected to have used is at the boundary: the error of its logit is about one over
@@ -120,30 +119,3 @@ class FreeTables:
         shares = np.divide(self.values, self._mass, out=np.zeros_like(own), where=self._mass > 0)
         parts = self._totals(own) * shares * (1.0 - shares)
         return np.bincount(self.first_equal, parts, len(parts))[self.entries].astype(np.float64)
-
-
-class EmissionScores(EmissionSlopes):
-    """An emission at some coordinates, whose statistics are the gradient there: what an E-step needs of one.
-
-    By Fisher's identity the gradient of the log-likelihood is the sum of those of the log densities, each row and
-    state by its posterior.
-    """
-
-    @property
-    def states(self) -> int:
-        """Number of states."""
-        return self.emission.states
-
-    def lines(self, features: Any) -> Floats:
-        """Return the log density of each row in each state."""
-        return self.moved.lines(features)
-
-    def statistics(self, features: Any, counts: Floats) -> Floats:
-        """Return the gradient of the expected log density, and then the counts of the states."""
-        return np.concatenate([self.gradient(features, counts), counts.sum(axis=0)])
-
-    def complete_information(self, totals: Floats) -> Floats:
-        """Return about how much rows say of each coordinate: one row one unit, given the count of each state."""
-        if self.is_shared:
-            return np.full(len(self.by), totals.sum())
-        return np.repeat(totals, len(self.by) // len(totals))

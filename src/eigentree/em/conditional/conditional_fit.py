@@ -89,8 +89,8 @@ class ClassRows:
 
     def conditional(self, rows: Any, start: Floats) -> ConditionalObjective:
         """Return the objective of conditional training on rows, from the parameters of generative training."""
-        coordinates = FreeCoordinates(self.layout, start)
-        return ConditionalObjective(coordinates, self.objective(rows, True), self.objective(rows, False))
+        joint = self.objective(rows, True)
+        return ConditionalObjective(FreeCoordinates(joint, start), joint, self.objective(rows, False))
 
     def refitted(self, rows: Any, start: Floats, max_iter: int) -> Floats:
         """Return the parameters that generative training finds on rows, from those of a fit to more rows.

@@ -291,7 +291,7 @@ class MixedObjective(NumberObjective):
         tables, emissions = self.layout.split(parameters)
         return Responsibilities.total(self._each(tables, emissions))
 
-    def _each(self, tables: Floats, emissions: Mapping[tuple[str, ...], Emission]) -> Iterator[Responsibilities]:
+    def _each(self, tables: Floats, emissions: Mapping[tuple[str, ...], Any]) -> Iterator[Responsibilities]:
         for stretch, numbers in zip(self.stretches, self.numbers, strict=True):
             found, shares = self.shares(stretch, tables, emissions)
             found = found.numbered(numbers)
@@ -338,11 +338,12 @@ class MixedObjective(NumberObjective):
         every = {**own, **lines}
         return np.concatenate([every[key].ravel() for key in stretch.layout.axes]), scale
 
-    def expected_parts(self, tables: Floats, emissions: Sequence[Emission]) -> tuple[Floats, list[Floats]]:
-        """Return expected counts of the tables' entries, pseudo-counts included, and statistics of emissions."""
+    def expected_parts(self, tables: Floats, emissions: Sequence[Any]) -> tuple[ExpectedCounts, list[Floats]]:
+        """Return expected counts of the tables' entries and the log-likelihood, and statistics of emissions."""
         named = dict(zip(self.layout.emissions, emissions, strict=True))
         found = Responsibilities.total(self._each(tables, named))
-        return found.counts + self.prior, [found.statistics[group] for group in named]
+        counted = ExpectedCounts(found.counts, found.log_likelihood, found.impossible)
+        return counted, [found.statistics[group] for group in named]
 
     def log_likelihood(self, parameters: Floats) -> float:
         """Return the log-likelihood of the rows; -inf if one is impossible."""

@@ -26,6 +26,9 @@ rounded most, still change by more than their last digits."""
 class EmissionSlopes:
     """An emission at some free coordinates, and slopes along these, by central differences.
 
+    It has what an E-step needs of an emission, and its statistics are the gradient: by Fisher's identity that of
+    the log-likelihood is the sum of those of the log densities, each row and state by its posterior.
+
     Attributes
     ----------
     emission : Emission
@@ -86,3 +89,22 @@ class EmissionSlopes:
         steps = STEP * np.eye(len(self.by))
         pairs = ((self.emission.moved(self.by + step), self.emission.moved(self.by - step)) for step in steps)
         return np.array([beyond.log_prior() - before.log_prior() for beyond, before in pairs]) / (2.0 * STEP)
+
+    @property
+    def states(self) -> int:
+        """Number of states."""
+        return self.emission.states
+
+    def lines(self, features: Any) -> Floats:
+        """Return the log density of each row in each state."""
+        return self.moved.lines(features)
+
+    def statistics(self, features: Any, counts: Floats) -> Floats:
+        """Return the gradient of the expected log density, and then the counts of the states."""
+        return np.concatenate([self.gradient(features, counts), counts.sum(axis=0)])
+
+    def complete_information(self, totals: Floats) -> Floats:
+        """Return about how much rows say of each coordinate: one row one unit, given the count of each state."""
+        if self.is_shared:
+            return np.full(len(self.by), totals.sum())
+        return np.repeat(totals, len(self.by) // len(totals))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -168,13 +168,12 @@ class Objective(ABC):
         """Return the vector of tables and emissions."""
         return tables
 
-    def expected_parts(self, tables: Floats, emissions: Sequence[Emission]) -> tuple[Floats, list[Floats]]:
-        """Return expected counts of the tables' entries, pseudo-counts included, and statistics of emissions.
+    def expected_parts(self, tables: Floats, emissions: Sequence[Any]) -> tuple[ExpectedCounts, list[Floats]]:
+        """Return expected counts of the tables' entries and the log-likelihood, and statistics of emissions.
 
-        Emissions need only have their `lines` and `statistics`, which add up over parts of the data.
+        Emissions, or `EmissionSlopes` in their place, need only have `lines` and `statistics`.
         """
-        here = self.evaluated(tables)
-        return here.update * here.totals, []
+        return self.counted(tables), []
 
     def em_update(self, parameters: Floats) -> Floats:
         """Return the parameters after one EM iteration."""
