@@ -159,8 +159,9 @@ def _content(writer: Writer, estimator: Any, graph: LatentGraph | None = None) -
     which it is the pattern.
     """
     known = estimator.__sklearn_is_fitted__()
-    if known and not isinstance(own := _models(estimator)[0], SequenceMixin):
-        graph = own.graph_
+    if known:
+        # Models of sequences and trees have none.
+        graph = getattr(_models(estimator)[0], "graph_", graph)
     content: dict[str, Any] = {
         "parameters": {
             name: _parameter_content(writer.within(name), name, value, graph)

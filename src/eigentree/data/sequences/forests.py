@@ -13,16 +13,19 @@ from eigentree.data.tables.columns import Columns
 from eigentree.data.tables.rows import Rows
 from eigentree.data.tables.state_rules import ReadOptions
 from eigentree.data.tables.table import as_array, frame_of, table_of
+from eigentree.data.treebanks.tree import Tree
 from eigentree.errors import DataError, quoted, what_there_is
 from eigentree.validation import an_array
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import ArrayLike
 
     from eigentree.arrays import Codes, Floats, Integers
     from eigentree.data.tables.table import Table
 
-__all__ = ["Forest"]
+__all__ = ["Forest", "relabelled_trees"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,13 +47,14 @@ class Forest(Sequences):
 
     @classmethod
     def grown(cls, X: ArrayLike | Any, parents: ArrayLike | Any, columns: Columns | ReadOptions) -> Forest:
-        """Return the trees of a table with a row for each node, whose parents are rows of it.
+        """Return the trees of a table with a row for each node, or of a list of labelled trees.
 
         Parameters
         ----------
-        X : table
+        X : table, or list of trees
+            Of trees in any form that `Tree.of` reads, the nodes show their labels, and leaves their words.
         parents : array-like of int, or the name of a column
-            The row of each node's parent, from 0; -1 or missing for a root.
+            The row of each node's parent, from 0; -1 or missing for a root. None for a list of trees.
         columns : Columns or ReadOptions
             Columns that are known, or how they are read.
         """
@@ -93,6 +97,8 @@ class Forest(Sequences):
 
 def _split(X: Any, parents: Any) -> tuple[Table, Any]:
     """Return the table of the nodes' cells, and the parent of each."""
+    if parents is None:
+        return _of_trees(X)
     frame = frame_of(X)
     if not isinstance(parents, str):
         if frame is None:
@@ -105,6 +111,35 @@ def _split(X: Any, parents: Any) -> tuple[Table, Any]:
         raise DataError(f"parents={parents!r} is no column of the data{hint}")
     # Roots may be missing cells.
     return table_of(frame.drop(parents).to_native()), frame[parents].fill_null(-1).to_numpy()
+
+
+def _of_trees(X: Any) -> tuple[Table, Integers]:
+    """Return the table of the labels and words of trees, each node before its children, and their parents."""
+    if not isinstance(X, list | tuple) or isinstance(X, Tree):
+        raise DataError(
+            f"trees are a list of them, or a table with parents=, the row of each node's parent, not {quoted(X)}"
+        )
+    labels: list[Any] = []
+    parents: list[int] = []
+    waiting: list[tuple[Any, int]] = [(Tree.of(tree), -1) for tree in reversed(X)]
+    while waiting:
+        node, above = waiting.pop()
+        parents.append(above)
+        if isinstance(node, Tree):
+            waiting += [(child, len(labels)) for child in reversed(node.children)]
+        labels.append(node.label if isinstance(node, Tree) else node)
+    return table_of(np.array(labels, object).reshape(-1, 1)), np.array(parents, np.int64)
+
+
+def relabelled_trees(trees: Sequence[Any], labels: Sequence[str]) -> list[Tree]:
+    """Return trees of the same shapes with other labels and words, each node before its children."""
+    names = iter(labels)
+
+    def renamed(node: Any) -> Any:
+        label = next(names)
+        return Tree(label, tuple(map(renamed, node.children))) if isinstance(node, Tree) else label
+
+    return [renamed(Tree.of(tree)) for tree in trees]
 
 
 def _checked(parents: Any, count: int) -> Integers:

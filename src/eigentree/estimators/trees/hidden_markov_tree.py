@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, field
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, cast
 
 import numpy as np
 
-from eigentree.data.sequences.forests import Forest
+from eigentree.data.sequences.forests import Forest, relabelled_trees
 from eigentree.data.sequences.sequence_codes import per_step
 from eigentree.data.tables.restore import filled_rows, sampled_rows
 from eigentree.data.tables.rows import Rows
@@ -131,15 +131,18 @@ class HiddenMarkovTree(ChainTablesMixin, IterativeMixin):
     _unit = "node"
 
     @learns
-    def fit(self, X: ArrayLike | Any, parents: ArrayLike | Any, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(
+        self, X: ArrayLike | Any, parents: ArrayLike | Any = None, sample_weight: ArrayLike | None = None
+    ) -> Self:
         """Return the estimator after learning from trees.
 
         Parameters
         ----------
-        X : table
-            One row for each node, in any order; missing cells are marginalised out.
+        X : table, or list of trees
+            A table has one row for each node, in any order; missing cells are marginalised out. Of labelled trees
+            (`Tree`, Penn brackets, nested tuples) the nodes are labels and words, each before its children.
         parents : array-like of int, shape (nodes,), or the name of a column
-            The row of each node's parent, from 0; -1 or missing for a root.
+            Of a table, the row of each node's parent, from 0; -1 or missing for a root.
         sample_weight : array-like of shape (trees,), optional
             How often each tree counts, in the order of their roots.
         """
@@ -231,6 +234,9 @@ class HiddenMarkovTree(ChainTablesMixin, IterativeMixin):
         cells, lost = self.model_.filled(forest, known, random)
         warn_undefined(lost, f"{IMPOSSIBLE}; their missing cells are imputed as if no cell were known")
         rows = Rows.of_codes(per_step(forest, forest.codes), columns)
+        if parents is None:
+            labels, trees = columns.labels(columns.names[0]), cast("list[Any]", X)
+            return relabelled_trees(trees, [labels[code] for code in per_step(forest, cells)[:, 0].tolist()])
         return filled_rows(X, rows, columns, per_step(forest, cells), random if method == "sample" else None)
 
     @our_arithmetic
@@ -280,11 +286,7 @@ class HiddenMarkovTree(ChainTablesMixin, IterativeMixin):
     def _forest(self, X: Any, parents: Any) -> Forest:
         """Return trees as the model reads them."""
         self._require_fit()
-        if isinstance(X, Forest):
-            return X
-        if parents is None:
-            raise DataError("trees need parents=, the row of each node's parent, as fit had them")
-        return Forest.grown(X, parents, self._columns)
+        return X if isinstance(X, Forest) else Forest.grown(X, parents, self._columns)
 
     def _objective(self, forest: Forest, weights: Floats, random: np.random.Generator) -> ForestObjective:
         states = self.hidden_states
