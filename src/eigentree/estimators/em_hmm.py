@@ -33,7 +33,6 @@ from eigentree.em.holdout import check_split, held_out
 from eigentree.em.init.chains import KINDS
 from eigentree.em.init.number_starts import NUMBER_KINDS
 from eigentree.em.inputs.input_objective import InputLayout, InputObjective, fit_with_inputs, without_inputs
-from eigentree.em.inputs.input_pass import InputPass
 from eigentree.em.mixed.emission_choice import checked_emissions, column_kinds
 from eigentree.em.number_chains import (
     NumberChainLayout,
@@ -375,12 +374,11 @@ class EMHMM(IterativeMixin, InputMixin):
     ) -> SequenceObjective:
         if isinstance(layout, InputLayout):
             assert isinstance(sequences, InputSequences)
-            given = InputPass.of_distinct(sequences, weights, layout.numbers, self.n_jobs)
-            return InputObjective(layout, given, prior)
+            return InputObjective.of(layout, sequences, weights, prior, self.n_jobs)
+        if isinstance(layout, DurationLayout):
+            return DurationObjective.of(layout, sequences, weights, prior, self.n_jobs)
         if isinstance(layout, NumberChainLayout):
             numbered = NumberPass.of_distinct(sequences, weights, layout.numbers, self.n_jobs)
-            if isinstance(layout, DurationLayout):
-                return DurationObjective(layout, numbered, prior)
             return NumberChainObjective(layout, numbered, prior)
         symbols = Symbols.of(sequences.codes, sequences.columns.states)
         walk = SequencePass.of_distinct(symbols, sequences.starts, weights, self.n_jobs)

@@ -104,7 +104,8 @@ def test_expected_counts_are_those_of_enumeration(small):
             if cells[node] >= 0:
                 shown[states[node], cells[node]] += joint[states]
     forest = forest_of(cells, parents)
-    found = pass_of(forest, np.array([2.0]), {}, 1).counts(tables[:2], tables[2:], [])
+    walk = pass_of(forest, np.array([2.0]), {}, 1)
+    found = walk.counts(walk.links(tables[:2]), tables[2:], [])
     assert_allclose(found.links[0], 2 * start, atol=1e-12)
     assert_allclose(found.links[1], 2 * moves, atol=1e-12)
     assert_allclose(found.tables[0], 2 * shown, atol=1e-12)

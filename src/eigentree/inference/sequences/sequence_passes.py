@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -201,6 +201,9 @@ class SequencePass:
     weights: Floats
     threads: int = 1
     order: Integers | None = None
+
+    origins: ClassVar[None] = None
+    """Sequences have the numbers by which the user knows them."""
 
     @classmethod
     def of_distinct(cls, symbols: Symbols, starts: Integers, weights: Floats, threads: int) -> SequencePass:

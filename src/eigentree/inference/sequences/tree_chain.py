@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from eigentree.data.sequences.forests import Forest
 from eigentree.inference.sequences.hmm_chain import Chain
-from eigentree.inference.sequences.number_steps import NumberCounts, NumberPass, ShownSteps, sums_of_sequences
-from eigentree.inference.sequences.sequence_passes import parts_of
+from eigentree.inference.sequences.number_steps import LinkCounts, NumberPass, Part, ShownSteps, sums_of_sequences
 from eigentree.inference.sequences.tree_steps import TreeSteps
-from eigentree.inference.threads import in_order
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,17 +27,23 @@ __all__ = ["TreeChain", "TreePass", "pass_of"]
 PART_NODES = 2**15
 """Nodes that are worked on together: enough for a call of numpy at each depth."""
 
-MOST_PARTS = 2**10
-"""So many parts are enough for all threads."""
 
+class TreeLinks(NamedTuple):
+    """The distribution of a root's state, and that of any other node given the state of its parent."""
 
-class _Trees(NamedTuple):
-    """Some of the trees: their numbers, weights, passes, and what their nodes show."""
+    start: Floats
+    moves: Floats
 
-    numbers: Integers
-    weights: Floats
-    steps: TreeSteps
-    shown: ShownSteps
+    def expected(self, part: Part, lines: Floats) -> LinkCounts:
+        """Return what is expected of trees, given the likelihood of each node in each state."""
+        trees = part.trees
+        assert trees is not None
+        below = trees.upward(self.start, self.moves, lines)
+        found, ratio = trees.downward(self.start, self.moves, below)
+        of_nodes = np.repeat(part.weights, np.diff(part.starts))[:, None]
+        found *= of_nodes
+        pairs = self.moves * ((of_nodes * ratio).T @ below.own)
+        return LinkCounts([found[part.starts[:-1]].sum(axis=0), pairs], found, below.log_prob)
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +57,12 @@ class TreePass(NumberPass):
     def of_forest(cls, forest: Forest, weights: Floats, numbers: Numbered, threads: int) -> TreePass:
         """Return a pass over all trees."""
         known = (forest.columns, forest.codes, forest.values, forest.starts, weights, numbers, threads)
-        return cls(*known, parents=forest.parents, depths=forest.depths)
+        return cls(*known, part_steps=PART_NODES, parents=forest.parents, depths=forest.depths)
+
+    def links(self, tables: Sequence[Floats]) -> TreeLinks:
+        """Return how nodes follow their parents, given the tables of a Markov chain."""
+        start, moves = tables
+        return TreeLinks(start, moves)
 
     @property
     def pairs(self) -> tuple[Integers, Integers]:
@@ -69,58 +77,25 @@ class TreePass(NumberPass):
             return None
         return replace(self, weights=self.weights * ~held), replace(self, weights=self.weights * held)
 
-    @cached_property
-    def _trees(self) -> list[_Trees]:
-        return [self._tree_part(own) for own in parts_of(self.starts, self.weights, None, PART_NODES, MOST_PARTS)]
-
-    def _tree_part(self, numbers: Integers) -> _Trees:
-        lengths = np.diff(self.starts)[numbers]
-        starts = np.concatenate([[0], np.cumsum(lengths)])
-        shift = np.repeat(self.starts[numbers] - starts[:-1], lengths)
-        nodes = shift + np.arange(starts[-1])
+    def _part(self, numbers: Integers) -> Part:
+        part = super()._part(numbers)
+        shift = np.repeat(self.starts[numbers] - part.starts[:-1], np.diff(part.starts))
+        nodes = shift + np.arange(part.starts[-1])
         parents = np.where(self.parents[nodes] < 0, -1, self.parents[nodes] - shift)
-        shown = ShownSteps.of(self.columns, self.codes[nodes], self.values[nodes], self.numbers)
-        return _Trees(numbers, self.weights[numbers], TreeSteps(starts, parents, self.depths[nodes]), shown)
+        return part._replace(trees=TreeSteps(part.starts, parents, self.depths[nodes]))
 
     def log_prob(self, links: Sequence[Floats], tables: Sequence[Floats], emissions: Sequence[Emission]) -> Floats:
         """Return the log density of each tree."""
-        out = np.zeros(len(self.starts) - 1)
-
-        def score(place: int) -> None:
-            part = self._trees[place]
-            lines, highest = part.shown.likelihoods(tables, emissions)
-            found = part.steps.upward(links[0], links[1], lines)
-            out[part.numbers] = found.log_prob + sums_of_sequences(highest, part.steps.starts)
-
-        list(in_order(score, len(self._trees), self.threads))
-        return out
-
-    def counts(
-        self, links: Sequence[Floats], tables: Sequence[Floats], emissions: Sequence[Emission]
-    ) -> NumberCounts:
-        """Return what is expected of all trees by weight, and their log densities."""
         out, (start, moves) = np.zeros(len(self.starts) - 1), links
 
-        def count(place: int) -> list[Floats]:
-            part = self._trees[place]
+        def score(part: Part) -> None:
+            assert part.trees is not None
             lines, highest = part.shown.likelihoods(tables, emissions)
-            below = part.steps.upward(start, moves, lines)
-            found, ratio = part.steps.downward(start, moves, below)
-            out[part.numbers] = below.log_prob + sums_of_sequences(highest, part.steps.starts)
-            of_nodes = np.repeat(part.weights, np.diff(part.steps.starts))[:, None]
-            shown = of_nodes * found
-            pairs = moves * ((of_nodes * ratio).T @ below.own)
-            statistics = [
-                emission.statistics(features, shown)
-                for emission, features in zip(emissions, part.shown.features, strict=True)
-            ]
-            roots = shown[part.steps.starts[:-1]].sum(axis=0)
-            return [roots, pairs, *part.shown.channel_counts(shown, tables), *statistics]
+            found = part.trees.upward(start, moves, lines).log_prob
+            out[part.numbers] = found + sums_of_sequences(highest, part.starts)
 
-        first, *more = in_order(count, len(self._trees), self.threads)
-        for other in more:
-            first = [a + b for a, b in zip(first, other, strict=True)]
-        return NumberCounts(first[:2], first[2 : 2 + len(tables)], first[2 + len(tables) :], out)
+        self._each_part(score)
+        return out
 
 
 def pass_of(sequences: Sequences, weights: Floats, numbers: Numbered, threads: int) -> NumberPass:
