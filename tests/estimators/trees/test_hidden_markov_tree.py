@@ -288,3 +288,27 @@ def test_what_cannot_happen_is_said():
         assert_array_equal(model.predict(["a", "c"], [-1, 0]), [-1, -1])
     with pytest.warns(RuntimeWarning, match="uniform"):
         assert_allclose(model.predict_proba(["a", "c"], [-1, 0]), 0.5)
+
+
+def test_standard_errors_are_those_of_a_hidden_markov_model_where_trees_are_sequences():
+    random = np.random.default_rng(3)
+    states = np.zeros(600, int)
+    for step in range(1, 600):
+        states[step] = random.random() < (0.1, 0.8)[states[step - 1]] if step % 20 else step // 20 % 2
+    cells = np.array(["a", "b"])[np.where(random.random(600) < 0.9, states, 1 - states)]
+    parents = np.where(np.arange(600) % 20, np.arange(600) - 1, -1)
+    tree = et.HiddenMarkovTree(2, random_state=0, tol=1e-12).fit(cells, parents)
+    start = {name: np.asarray(table) for name, table in tree.tables_.items()}
+    line = et.HMM(2, init=start, tol=1e-12).fit(cells, lengths=[20] * 30)
+    assert_allclose(line.transmat_, tree.transmat_, atol=1e-5)
+    assert_allclose(tree.estimates().standard_errors, line.estimates().standard_errors, rtol=1e-3)
+    with pytest.raises(et.DataError, match="trees are not fitted again"):
+        et.bootstrap(tree, ["(a b)"], n_replicates=3)
+
+
+def test_emissions_are_chosen_on_held_out_trees():
+    parents = np.where(np.arange(400) % 4, np.arange(400) // 4 * 4, -1)
+    skewed = np.random.default_rng(0).exponential(size=(400, 1)) ** 3
+    model = et.HiddenMarkovTree(1, random_state=0).fit(skewed, parents)
+    (emission,) = model.emissions_.values()
+    assert emission.family == "semiparametric"

@@ -169,6 +169,7 @@ class HiddenMarkovTree(ChainTablesMixin, IterativeMixin):
                 "columns_": forest.columns,
                 "n_parameters_": layout.free_count,
             }
+            | self._remembered(forest, sample_weight=sample_weight)
             | self._run_attributes(state, objective.weight, None)
         )
 

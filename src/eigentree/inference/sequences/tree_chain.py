@@ -153,5 +153,9 @@ class TreeChain(Chain):
 
     def permuted(self, orders: Sequence[Integers]) -> TreeChain:
         """Return the same with states in another order: state i is now ``order[i]``, of the only order."""
-        plain = super().permuted(orders)
-        return TreeChain(self.columns, plain.links, plain.emissions, (), plain.numbers)
+        return TreeChain.of_plain(super().permuted(orders))
+
+    @classmethod
+    def of_plain(cls, chain: Chain) -> TreeChain:
+        """Return the hidden Markov tree that has the tables of a hidden Markov model."""
+        return cls(chain.columns, chain.links, chain.emissions, (), chain.numbers)
