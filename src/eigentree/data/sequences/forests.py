@@ -68,7 +68,7 @@ class Forest(Sequences):
     @classmethod
     def shaped(cls, parents: Any, columns: Columns) -> Forest:
         """Return trees of given shapes, whose cells are still to be sampled."""
-        above = _checked(parents, len(an_array("parents", parents, DataError)))
+        above = _checked(parents, an_array("parents", parents, DataError).size)
         codes = np.zeros((len(above), len(columns.names)), columns.code_type)
         values = np.full((len(above), len(columns.number_places)), np.nan)
         return cls._ordered(columns, codes, values, above)
@@ -146,9 +146,9 @@ def _checked(parents: Any, count: int) -> Integers:
     """Return the parents of nodes as rows; raise `DataError` unless they are some."""
     given = an_array("parents", parents, DataError)
     if given.dtype.kind == "f":
-        given = np.where(np.isnan(given), -1.0, given)
-        if (given == np.floor(given)).all():
-            given = given.astype(np.int64)
+        whole = np.where(np.isnan(given), -1.0, given)
+        if ((whole == np.floor(whole)) & (abs(whole) <= count)).all():
+            given = whole.astype(np.int64)
     if given.shape != (count,) or given.dtype.kind not in "iu":
         raise DataError(
             f"parents are whole numbers, the row of each of {count} nodes' parent, -1 for a root, not "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +28,8 @@ from eigentree.spectral.learn.stored_fit import (
 from eigentree.spectral.sequences.window_report import SequenceReport
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from eigentree.em.em_report import Unit
     from eigentree.io.codec import At
     from eigentree.io.stores import Reader
