@@ -165,8 +165,8 @@ def _show_speed(grammar: Grammar, test: Sequence[Tree]) -> None:
         runs = {f"{pruning:g}": ChartParser(grammar, pruning) for pruning in (0.0, 1e-3)}
         for parser in runs.values():
             parser.parse(words)
-        times = best_seconds({name: partial(own.parse, words) for name, own in runs.items()}, 5)
-        times["numpy, inside only"] = seconds(partial(_inside, grammar, words))
+        times = best_seconds({name: partial(own.parse, words) for name, own in runs.items()}, 5, time.process_time)
+        times["numpy, inside only"] = seconds(partial(_inside, grammar, words), time.process_time)
         for name, spent in times.items():
             done = triples / (2 if name.startswith("numpy") else 1)
             rows.append([f"{count}", name, f"{1e3 * spent:.1f}", f"{1e9 * spent / done:.3f}"])
