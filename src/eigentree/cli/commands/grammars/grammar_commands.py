@@ -52,7 +52,7 @@ def fit(
     """Learn a latent-variable grammar from trees, and write it to a file."""
     require_file(output)
     from eigentree.cli.model_arguments import saved
-    from eigentree.estimators.latent_grammar import LatentGrammar
+    from eigentree.estimators.trees.latent_grammar import LatentGrammar
 
     begin = time.perf_counter()
     model = LatentGrammar(hidden, min_word_count=min_word_count, random_state=seed).fit(trees_in(trees))
