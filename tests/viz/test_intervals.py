@@ -89,3 +89,14 @@ def test_criteria_and_assignment_are_those_of_the_model(model: et.LatentClassMod
     assert np.array_equal(facts.classification.counts, et.classification_table(model, VOTES[:50]).counts)
     smoothed = et.LatentClassModel(2, pseudo_counts=1.0, n_init=1, random_state=0).fit(VOTES)
     assert not et.report(smoothed, VOTES).facts.comparable
+
+
+def test_rows_that_were_learned_from_are_not_called_held_out(model: et.LatentClassModel) -> None:
+    assert et.report(model, VOTES[:50], training=VOTES).facts.likelihoods.held_out
+    both = et.report(model, VOTES, training=VOTES).facts
+    assert both.estimates is not None
+    assert not both.likelihoods.held_out
+    words = ["ab", "ba", "ab"]
+    chain = et.HMM(1, n_init=1, random_state=0).fit(words)
+    assert not et.report(chain, words, training=words).facts.likelihoods.held_out
+    assert et.report(chain, words, training=["abb", "aab"]).facts.likelihoods.held_out
