@@ -48,6 +48,7 @@ CLASSES = (
     "LatentGraph",
     "LatentNetwork",
     "PairCounts",
+    "SequenceTagger",
     "SpectralHMM",
     "Statistics",
     *ESTIMATORS,

@@ -20,6 +20,7 @@ from eigentree.em.stored_learning import LEARNER, SEARCH, START
 from eigentree.errors import FileError
 from eigentree.estimators.classification.class_column import ClassColumn
 from eigentree.estimators.classification.classifier import JunctionTreeClassifier
+from eigentree.estimators.classification.sequence_tagger import SequenceTagger
 from eigentree.estimators.em_hmm import EMHMM
 from eigentree.estimators.em_junction_tree import EMJunctionTree
 from eigentree.estimators.imputer import OUTPUTS, JunctionTreeImputer
@@ -76,6 +77,7 @@ ESTIMATORS: Mapping[str, type[Parameters]] = {
         SpectralHMM,
         JunctionTreeClassifier,
         JunctionTreeImputer,
+        SequenceTagger,
     )
 }
 
@@ -267,7 +269,7 @@ def _read_template(content: Any) -> Template:
 
 
 def _fitted_content(writer: Writer, estimator: Any) -> dict[str, Any]:
-    if isinstance(estimator, JunctionTreeClassifier):
+    if isinstance(estimator, JunctionTreeClassifier | SequenceTagger):
         return _classes_content(writer, estimator)
     if isinstance(estimator, JunctionTreeImputer):
         return {"estimators": _models_content(writer, estimator)}
@@ -275,8 +277,8 @@ def _fitted_content(writer: Writer, estimator: Any) -> dict[str, Any]:
 
 
 def _read_fitted(reader: Reader, kind: str, content: Any) -> dict[str, Any]:
-    if kind == JunctionTreeClassifier.__name__:
-        return _read_classes(reader, content)
+    if kind in (JunctionTreeClassifier.__name__, SequenceTagger.__name__):
+        return _read_classes(reader, content, kind == SequenceTagger.__name__)
     if kind == JunctionTreeImputer.__name__:
         (model,) = _read_models(reader, Section(content, kind, ("estimators",)), 1)
         return {"estimator_": model}
@@ -304,34 +306,33 @@ def _spectral_chain(fitted: dict[str, Any]) -> dict[str, Any]:
     return {"columns_": output_columns(columns), **fitted, "model_": replace(model, input_columns=inputs)}
 
 
-def _classes_content(writer: Writer, classifier: JunctionTreeClassifier) -> dict[str, Any]:
+def _classes_content(writer: Writer, classifier: JunctionTreeClassifier | SequenceTagger) -> dict[str, Any]:
     writer.array("class_prior", classifier.class_prior_)
     shrunk, trained = ("shrinkage_" in vars(classifier)), ("alpha_" in vars(classifier))
     content = {
         "columns": columns_content(classifier.columns_),
         "classes": _labels_content(classifier.classes_),
         "estimators": _models_content(writer, classifier),
-        "shrinkage": plain(classifier.shrinkage_, "shrinkage_") if shrunk else None,
+        "shrinkage": plain(vars(classifier)["shrinkage_"], "shrinkage_") if shrunk else None,
         "tried": plain(classifier.tried_, "tried_") if shrunk or trained else None,
     }
     if trained:
         content["alpha"] = plain(classifier.alpha_, "alpha_")
     if classifier.target_ is not None:
         content["target"] = classifier.target_
-    if "class_column_" in vars(classifier):
-        column = classifier.class_column_
+    if isinstance(column := vars(classifier).get("class_column_"), ClassColumn):
         return content | {"columns": columns_content(column.columns), "class_column": column.name}
     return content
 
 
-def _read_classes(reader: Reader, content: Any) -> dict[str, Any]:
+def _read_classes(reader: Reader, content: Any, of_steps: bool) -> dict[str, Any]:
     known = ("columns", "classes", "estimators", "shrinkage", "tried")
     entry = Section(content, "classes", known, ("class_column", "target", "alpha"))
     classes = _read_labels(entry["classes"])
     prior = reader.floats("class_prior", len(classes))
     if not (prior > 0).all() or abs(prior.sum() - 1) > 1e-9:
         raise FileError("a classifier has one share per class")
-    models = _read_models(reader, entry, 1 if entry.has("class_column") else len(classes))
+    models = _read_models(reader, entry, 1 if of_steps or entry.has("class_column") else len(classes))
     if isinstance(models[0], SequenceMixin):
         columns = columns_of(entry["columns"])
     else:
@@ -340,6 +341,10 @@ def _read_classes(reader: Reader, content: Any) -> dict[str, Any]:
     fitted["target_"] = entry.text("target") if entry.has("target") else None
     if entry.has("alpha"):
         fitted["alpha_"], fitted["tried_"] = entry.number("alpha"), entry.value("tried")
+    if of_steps:
+        if not isinstance(models[0], EMHMM) or models[0].model_.states % len(classes):
+            raise FileError("a tagger has a hidden Markov model with equally many states for each label")
+        return fitted | {"columns_": columns, "estimator_": models[0]}
     if entry.has("class_column"):
         column = ClassColumn(columns, entry.text("class_column"))
         if column.name not in columns.names or len(columns.labels(column.name)) != len(classes):
