@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 import eigentree
+from eigentree.markup.style import PALETTE
 
 sys.path.insert(0, str(Path(__file__).parent / "_extensions"))
 
@@ -26,6 +27,7 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "numpydoc",
+    "descriptions",
     "mathml",
     "offered",
 ]
@@ -55,11 +57,15 @@ html_theme = "furo"
 html_title = f"eigentree {release}"
 html_static_path = ["_static"]
 html_css_files = ["eigentree.css"]
+html_js_files = ["copy.js"]
 html_copy_source = False
 html_math_renderer = "mathml"
+# The colours of reports and plots.
 html_theme_options = {
-    "light_css_variables": {"color-brand-primary": "#0b6e6e", "color-brand-content": "#0b6e6e"},
-    "dark_css_variables": {"color-brand-primary": "#5ec8c8", "color-brand-content": "#5ec8c8"},
+    f"{name}_css_variables": dict.fromkeys(
+        ("color-brand-primary", "color-brand-content"), PALETTE["accent"][shade]
+    )
+    for shade, name in enumerate(("light", "dark"))
 }
 highlight_language = "none"  # blocks without a language are tables and shell lines
 # Comments have a contrast of 4.5:1 and more in both.

@@ -56,6 +56,12 @@ def test_links_and_pictures_lead_somewhere(page: Path) -> None:
 
 
 @pytest.mark.parametrize("page", WRITTEN, ids=named)
+def test_code_fits_into_88_columns(page: Path) -> None:
+    blocks = re.findall(r"^```(?:python|sh)\n(.*?)^```", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    assert [line for block in blocks for line in block.splitlines() if len(line) > 88] == []
+
+
+@pytest.mark.parametrize("page", WRITTEN, ids=named)
 def test_every_picture_has_words(page: Path) -> None:
     assert all(re.findall(r"!\[(.*?)\]\(", prose(page)))
 

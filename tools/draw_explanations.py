@@ -6,6 +6,7 @@ hand; curves are measured here, on data of the package or drawn from a known mod
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
@@ -13,28 +14,30 @@ from typing import NamedTuple
 import numpy as np
 
 import eigentree as et
+from eigentree.markup.style import PALETTE
 
 FOLDER = Path(__file__).parents[1] / "docs" / "explanation" / "pictures"
 
-STYLE = """
-text { font: 15px system-ui, sans-serif; fill: #1d2b2b; text-anchor: middle; }
+RULES = """
+text { font: 15px system-ui, sans-serif; fill: INK; text-anchor: middle; }
 .left { text-anchor: start; } .right { text-anchor: end; }
-.small { font-size: 13px; fill: #4a5a5a; }
-.card { fill: #fbfcfc; } .line { stroke: #5d6f6f; stroke-width: 1.5; fill: none; }
-.hidden { fill: #d4efee; stroke: #0b6e6e; stroke-width: 1.5; }
-.seen { fill: #fde9cc; stroke: #9a5b08; stroke-width: 1.5; }
-.bond { fill: #eceff0; stroke: #5d6f6f; stroke-width: 1.5; }
-.good { stroke: #0b6e6e; stroke-width: 2.5; fill: none; } .bad { stroke: #9a5b08; stroke-width: 1.5; fill: none; }
-.goodfill { fill: #0b6e6e; } .badfill { fill: #c4790f; } .faint { stroke: #c9d3d3; stroke-width: 1; fill: none; }
+.small { font-size: 13px; fill: MUTED; }
+.card { fill: PAPER; } .line { stroke: EDGE; stroke-width: 1.5; fill: none; }
+.hidden { fill: HIDDEN; stroke: HIDDEN-LINE; stroke-width: 1.5; }
+.seen { fill: COLUMN; stroke: COLUMN-LINE; stroke-width: 1.5; }
+.bond { fill: CARD; stroke: EDGE; stroke-width: 1.5; }
+.good { stroke: ACCENT; stroke-width: 2.5; fill: none; } .bad { stroke: ALERT; stroke-width: 1.5; fill: none; }
+.goodfill { fill: ACCENT; } .badfill { fill: ALERT; } .faint { stroke: RULE; stroke-width: 1; fill: none; }
 .dashed { stroke-dasharray: 5 4; }
-@media (prefers-color-scheme: dark) {
-text { fill: #e3ecec; } .small { fill: #b3c2c2; }
-.card { fill: #1a2020; } .line { stroke: #93a5a5; }
-.hidden { fill: #114848; stroke: #5ec8c8; } .seen { fill: #4d3612; stroke: #e0a54e; }
-.bond { fill: #2a3333; stroke: #93a5a5; }
-.good { stroke: #5ec8c8; } .bad { stroke: #e0a54e; } .goodfill { fill: #5ec8c8; } .badfill { fill: #e0a54e; }
-.faint { stroke: #3a4545; }
-}"""
+"""
+
+
+def in_colours(shade: int) -> str:
+    """Return the rules in the colours of all pages and plots, light (0) or dark (1)."""
+    return re.sub(r"[A-Z]{2,}(-LINE)?", lambda role: PALETTE[role[0].lower()][shade], RULES)
+
+
+STYLE = f"{in_colours(0)}@media (prefers-color-scheme: dark) {{{in_colours(1)}}}"
 
 
 class Picture:

@@ -16,7 +16,9 @@ def formula(latex: str, display: str) -> str:
     try:
         drawn = convert(latex, display=display)
     except Exception as error:  # latex2mathml has many classes of its own
-        raise ExtensionError(f"this formula cannot be turned into MathML: {latex}") from error
+        raise ExtensionError(
+            f"this formula cannot be turned into MathML: {latex}"
+        ) from error
     body = drawn.removesuffix("</math>").split(">", 1)
     source = f'<annotation encoding="application/x-tex">{escape(latex)}</annotation>'
     return f"{body[0]}><semantics>{body[1]}{source}</semantics></math>"
@@ -33,5 +35,7 @@ def block(writer: Any, node: nodes.math_block) -> None:
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    app.add_html_math_renderer("mathml", inline_renderers=(inline, None), block_renderers=(block, None))
+    app.add_html_math_renderer(
+        "mathml", inline_renderers=(inline, None), block_renderers=(block, None)
+    )
     return {"parallel_read_safe": True, "parallel_write_safe": True}

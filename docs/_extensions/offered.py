@@ -18,7 +18,11 @@ class Offered(SphinxDirective):
         module = getattr(eigentree, self.arguments[0])
         lines = []
         for name in module.__all__:
-            kind = "autoclass" if inspect.isclass(getattr(module, name)) else "autofunction"
+            kind = (
+                "autoclass"
+                if inspect.isclass(getattr(module, name))
+                else "autofunction"
+            )
             lines += [f".. {kind}:: eigentree.{self.arguments[0]}.{name}", ""]
         return self.parse_text_to_nodes("\n".join(lines))
 

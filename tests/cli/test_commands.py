@@ -741,15 +741,16 @@ def test_every_line_of_the_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert {kind for kind, _ in blocks} == {"sh", "toml", "csv steps.csv", "csv income.csv"}
     for kind, block in blocks:
         if kind == "sh":
-            assert all(line.startswith(("eigentree ", "cat ")) for line in block.splitlines())
-            run_in_turn(block.splitlines())
+            lines = block.replace("\\\n", "").splitlines()
+            assert all(line.startswith(("eigentree ", "cat ")) for line in lines)
+            run_in_turn(lines)
         else:
             Path("graph.toml" if kind == "toml" else kind.split()[1]).write_text(block)
     asked = {
         line.split("eigentree ")[1].split()[0]
         for kind, block in blocks
         if kind == "sh"
-        for line in block.splitlines()
+        for line in block.replace("\\\n", "").splitlines()
     }
     assert asked == {command.name for command in COMMANDS}
 

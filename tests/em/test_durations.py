@@ -20,7 +20,6 @@ from eigentree.em.chain_fit import ChainLayout
 from eigentree.em.durations.duration_families import DURATIONS
 from eigentree.em.durations.duration_objective import DurationLayout, DurationObjective
 from eigentree.errors import DataError, ParameterError
-from eigentree.inference.sequences.number_steps import NumberPass
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -66,8 +65,8 @@ def objective_of(family: Any, pseudo_counts: float = 0.0, states: int = 3, longe
     data = Sequences.learned(words, None, None, None, ReadOptions())
     plain = ChainLayout((states,), 1, data.columns.states, (np.ones((states, states), bool),))
     layout = DurationLayout.of_segments(plain, family, longest)
-    walk = NumberPass.of_distinct(data, np.array([1.0, 2.0, 1.0, 0.5, 1.0]), {}, 1)
-    return DurationObjective(layout, walk, layout.prior(pseudo_counts, 0.0))
+    weights = np.array([1.0, 2.0, 1.0, 0.5, 1.0])
+    return DurationObjective.of(layout, data, weights, layout.prior(pseudo_counts, 0.0), 1)
 
 
 def random_parameters(layout: DurationLayout, seed: int = 0) -> np.ndarray:
@@ -102,14 +101,13 @@ def test_expected_counts_are_derivatives_of_the_log_likelihood() -> None:
     objective = objective_of("explicit")
     layout = objective.layout
     here, random = random_parameters(layout), np.random.default_rng(1)
-    counts = objective._expected(here)[0]
-    table, own = layout.durations(here), counts.segments
+    table, (_, _, ended, censored, _) = layout.durations(here), objective.expected(here).links
     change = random.normal(size=table.shape)
     change -= change.mean(axis=1, keepdims=True)
     step = 1e-6 * layout.with_durations(np.zeros(len(layout.learned)), change)
     found = (objective.log_likelihood(here + step) - objective.log_likelihood(here - step)) / 2e-6
     at_least, more = (np.cumsum(each[:, ::-1], axis=1)[:, ::-1] for each in (table, change))
-    expected = (own.ended / table * change).sum() + (own.censored / at_least * more).sum()
+    expected = (ended / table * change).sum() + (censored / at_least * more).sum()
     assert_allclose(found, expected, rtol=1e-6)
     tables = here[: len(layout.learned)]
     change = random.normal(size=tables.shape) * (tables > 0)
@@ -122,15 +120,14 @@ def test_expected_counts_are_derivatives_of_the_log_likelihood() -> None:
 
 def test_all_segments_and_steps_are_counted() -> None:
     objective = objective_of("explicit")
-    found, _ = objective._expected(random_parameters(objective.layout))
+    start, moves, ended, censored, states = objective.expected(random_parameters(objective.layout)).links
     weights, lengths = objective.walk.weights, np.diff(objective.walk.starts)
-    own = found.segments
-    assert_allclose(own.start.sum(), weights.sum())
-    assert_allclose(own.censored.sum(), weights.sum())  # Each sequence ends in one segment.
-    assert_allclose(own.ended.sum(axis=1), own.moves.sum(axis=1))
-    assert_allclose(own.start + own.moves.sum(axis=0), own.ended.sum(axis=1) + own.censored.sum(axis=1))
-    assert_allclose(own.states, (own.ended + own.censored) @ np.arange(1, 6))
-    assert_allclose(own.states.sum(), weights @ lengths)
+    assert_allclose(start.sum(), weights.sum())
+    assert_allclose(censored.sum(), weights.sum())  # Each sequence ends in one segment.
+    assert_allclose(ended.sum(axis=1), moves.sum(axis=1))
+    assert_allclose(start + moves.sum(axis=0), ended.sum(axis=1) + censored.sum(axis=1))
+    assert_allclose(states, (ended + censored) @ np.arange(1, 6))
+    assert_allclose(states.sum(), weights @ lengths)
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -19,7 +19,6 @@ from eigentree.data.sequences.sequence_codes import Sequences
 from eigentree.data.tables.state_rules import ReadOptions
 from eigentree.em.chain_fit import ChainLayout
 from eigentree.em.inputs.input_objective import InputObjective
-from eigentree.em.inputs.input_pass import InputPass
 from eigentree.em.number_chains import NumberChainLayout, started_emissions
 from eigentree.errors import DataError, ParameterError
 from eigentree.estimators.fits.chain_inputs import chain_with_inputs
@@ -203,8 +202,7 @@ def objective_of(kind: Any, affect: Any = ALL, prior: float = 0.3, numbers: bool
         layout = NumberChainLayout.of(layout, started_emissions({(0,): "gaussian"}, walk, 2))
     inputs = inputs_of(kind) if isinstance(kind, str) else kind
     both, _, chain = chain_with_inputs(layout, X, inputs, affect if isinstance(affect, tuple) else (affect,))
-    walk = InputPass.of_distinct(both, weights, chain.numbers, 1)
-    return InputObjective(chain, walk, layout.prior(prior, 0.0))
+    return InputObjective.of(chain, both, weights, layout.prior(prior, 0.0), 1)
 
 
 def random_parameters(objective: InputObjective, seed: int = 0) -> np.ndarray:
@@ -239,8 +237,9 @@ def test_em_never_lowers_the_objective(kind: str, numbers: bool) -> None:
 
 
 @pytest.mark.parametrize("kind", ["symbols", "numbers"])
-def test_the_gradient_equals_numerical_differences(kind: str) -> None:
-    objective = objective_of(kind)
+@pytest.mark.parametrize("affect", [ALL, ("start", "emissions")])
+def test_the_gradient_equals_numerical_differences(kind: str, affect: Any) -> None:
+    objective = objective_of(kind, affect)
     parameters = random_parameters(objective)
     value, gradient = objective.value_and_gradient(parameters)
     assert_allclose(value, objective.evaluated(parameters).objective, rtol=1e-12)

@@ -17,7 +17,6 @@ from eigentree.em.durations.duration_families import DURATIONS
 from eigentree.emissions.families import make
 from eigentree.inference.sequences.duration_chain import DurationChain
 from eigentree.inference.sequences.hmm_chain import Chain
-from eigentree.inference.sequences.input_chain import relative
 
 LABELS = "abc"
 OPTIONS = ReadOptions(numeric="emissions")
@@ -124,7 +123,8 @@ def test_scores_posteriors_and_decoding_are_those_of_all_segmentations() -> None
     chain = chain_of(data, 2, 3, seed=5)
     start, moves = chain.links
     at_least = np.cumsum(chain.durations[:, ::-1], axis=1)[:, ::-1]
-    logs = np.exp(chain._logs(data))
+    lines, highest = chain._lines(data)
+    likelihoods = lines * np.exp(highest)[:, None]
     smoothed, (decoded, best) = chain.smoothed(data), chain.decoded(data)
     for number in range(data.count):
         own = slice(data.starts[number], data.starts[number + 1])
@@ -137,7 +137,7 @@ def test_scores_posteriors_and_decoding_are_those_of_all_segmentations() -> None
                 weight *= (at_least if last else chain.durations)[state, lasts - 1]
                 states += [state] * lasts
                 before = state
-            weight *= logs[own][range(len(states)), states].prod()
+            weight *= likelihoods[own][range(len(states)), states].prod()
             total += weight
             posterior[range(len(states)), states] += weight
             paths[tuple(states)] = paths.get(tuple(states), 0.0) + weight
@@ -203,8 +203,9 @@ def test_numbers_far_from_all_states_leave_finite_answers() -> None:
     links = (np.array([1.0, 0.0]), np.array([[0.0, 1.0], [1.0, 0.0]]))
     durations = np.array([[0.0, 0.0, 1.0], [0.5, 0.5, 0.0]])
     chain = DurationChain(data.columns, links, (np.ones((2, 1)),), (), shown, durations=durations)
-    total, posteriors = log_forward_backward(chain.expanded(), relative(chain._logs(data))[0])
-    assert_allclose(chain.log_prob(data), total + chain._logs(data).max(axis=1).sum(), rtol=1e-10)
+    lines, highest = chain._lines(data)
+    total, posteriors = log_forward_backward(chain.expanded(), lines)
+    assert_allclose(chain.log_prob(data), total + highest.sum(), rtol=1e-10)
     assert_allclose(chain.smoothed(data), by_state(chain, posteriors), atol=1e-8)
 
 
@@ -240,7 +241,7 @@ def by_pair(chain: DurationChain, data: Sequences) -> float:
     first = data.chosen([0])
     logs = plain.filtered(first)[0][1]
     beta = np.ones(plain.states)
-    lines = np.exp(chain._logs(first))[:, np.arange(plain.states) // chain.durations.shape[1]]
+    lines = chain._lines(first)[0][:, np.arange(plain.states) // chain.durations.shape[1]]
     for step in range(len(lines) - 1, 2, -1):
         beta = plain.links[1] @ (lines[step] * beta)
     joint = logs[:, None] * plain.links[1] * (lines[2] * beta)

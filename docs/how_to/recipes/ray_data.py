@@ -23,7 +23,9 @@ def main(folder: str) -> et.SpectralJunctionTree:
         return pyarrow.table({"statistics": [pickle.dumps(empty.update(table))]})
 
     parts = rows.map_batches(counted, batch_format="pyarrow", batch_size=None)
-    whole = reduce(add, (pickle.loads(part["statistics"]) for part in parts.iter_rows()))
+    whole = reduce(
+        add, (pickle.loads(part["statistics"]) for part in parts.iter_rows())
+    )
     return model.fit_statistics(whole)
 
 

@@ -22,10 +22,14 @@ def main(folder: str) -> et.SpectralJunctionTree:
         statistics = empty
         for batch in batches:
             statistics = statistics.update(pyarrow.Table.from_batches([batch]))
-        yield pyarrow.RecordBatch.from_pydict({"statistics": [pickle.dumps(statistics)]})
+        yield pyarrow.RecordBatch.from_pydict(
+            {"statistics": [pickle.dumps(statistics)]}
+        )
 
     parts = rows.mapInArrow(counted, "statistics binary")
-    whole = parts.rdd.map(lambda row: pickle.loads(row.statistics)).treeReduce(lambda one, two: one + two)
+    whole = parts.rdd.map(lambda row: pickle.loads(row.statistics)).treeReduce(
+        lambda one, two: one + two
+    )
     spark.stop()
     return model.fit_statistics(whole)
 

@@ -210,10 +210,12 @@ class SequenceObjective(Objective):
         """Return the expected counts of the links of all chains together."""
 
     def total(self, log_prob: Floats) -> tuple[float, int]:
-        """Return the log-likelihood of the sequences, and the number of one that is impossible, or -1."""
+        """Return the log-likelihood of the sequences, and the user's number of one that is impossible, or -1."""
         log_likelihood, impossible = float(self.walk.weights[self._counted] @ log_prob[self._counted]), -1
         if log_likelihood == -math.inf:
             impossible = int(np.flatnonzero(np.isneginf(log_prob) & (self.walk.weights > 0))[0])
+            if self.walk.origins is not None:
+                impossible = int(self.walk.origins[impossible])
         return log_likelihood, impossible
 
     @cached_property

@@ -17,7 +17,7 @@ from eigentree.em.optimize.run import em_run
 from eigentree.em.optimize.stopping import SHORT_RUN, Stopping
 from eigentree.emissions.base import Emission
 from eigentree.errors import ParameterError, quoted
-from eigentree.inference.sequences.number_steps import NumberPass, value_places
+from eigentree.inference.sequences.number_steps import MarkovLinks, NumberPass, value_places
 from eigentree.inference.sequences.sequence_passes import SequencePass, Symbols
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from eigentree.data.sequences.sequence_codes import Sequences
     from eigentree.data.tables.columns import Columns
     from eigentree.inference.sequences.hmm_chain import Chain
-    from eigentree.inference.sequences.number_steps import Numbered
+    from eigentree.inference.sequences.number_steps import NumberCounts, Numbered
 
 __all__ = [
     "NumberChainLayout",
@@ -37,6 +37,7 @@ __all__ = [
     "chosen_families",
     "given_emission",
     "layout_of_chain",
+    "markov_objective",
     "started_emissions",
 ]
 
@@ -118,16 +119,15 @@ class NumberChainObjective(SequenceObjective):
         """Where each parameter stands."""
         return self.chain
 
-    def total(self, log_prob: Floats) -> tuple[float, int]:
-        """Return the log-likelihood, and the user's number of a sequence that is impossible, or -1."""
-        log_likelihood, impossible = super().total(log_prob)
-        origins = self.walk.origins
-        return log_likelihood, impossible if impossible < 0 or origins is None else int(origins[impossible])
+    def expected(self, parameters: Floats) -> NumberCounts:
+        """Return what is expected of all sequences, and the log density of each."""
+        tables, emissions = self.layout.split(parameters)
+        links, shown = self.layout.tables(tables)
+        return self.walk.counts(MarkovLinks(links), shown, emissions)
 
     def expected_links(self, parameters: Floats) -> list[Floats]:
         """Return the expected counts of the links of all chains together."""
-        tables, emissions = self.layout.split(parameters)
-        return self.walk.counts(*self.layout.tables(tables), emissions).links
+        return self.expected(parameters).links
 
     def log_likelihood(self, parameters: Floats) -> float:
         """Return the log-likelihood of the sequences; -inf if one is impossible."""
@@ -136,8 +136,7 @@ class NumberChainObjective(SequenceObjective):
 
     def counted(self, parameters: Floats) -> ExpectedCounts:
         """Return the expected counts of the tables and the log-likelihood of all sequences."""
-        tables, emissions = self.layout.split(parameters)
-        found = self.walk.counts(*self.layout.tables(tables), emissions)
+        found = self.expected(parameters)
         return ExpectedCounts(self.layout.joined(found.links, found.tables), *self.total(found.log_prob))
 
     def parted(self, parameters: Floats) -> tuple[Floats, tuple[Emission, ...]]:
@@ -151,7 +150,8 @@ class NumberChainObjective(SequenceObjective):
 
     def expected_parts(self, tables: Floats, emissions: Sequence[Any]) -> tuple[ExpectedCounts, list[Floats]]:
         """Return expected counts of the tables' entries and the log-likelihood, and statistics of emissions."""
-        found = self.walk.counts(*self.layout.tables(tables), emissions)
+        links, shown = self.layout.tables(tables)
+        found = self.walk.counts(MarkovLinks(links), shown, emissions)
         counts = self.layout.joined(found.links, found.tables)
         return ExpectedCounts(counts, *self.total(found.log_prob)), found.statistics
 
@@ -159,7 +159,7 @@ class NumberChainObjective(SequenceObjective):
         """Return the objective of some parameters and the EM iteration from them, by one pass over the data."""
         layout = self.layout
         tables, emissions = layout.split(parameters)
-        found = self.walk.counts(*layout.tables(tables), emissions)
+        found = self.expected(parameters)
         objective, impossible = self.total(found.log_prob)
         counts = layout.joined(found.links, found.tables) + self.prior
         if self.prior.any():
@@ -198,6 +198,17 @@ def layout_of_chain(
         return layout, vector
     numbered = NumberChainLayout.of(layout, chain.numbers)
     return numbered, numbered.whole(vector, list(chain.numbers.values()))
+
+
+def markov_objective(walk: NumberPass, layout: ChainLayout, prior: Floats) -> SequenceObjective:
+    """Return the objective of the sequences of a pass under a hidden Markov model, whatever links they had."""
+    numbers = layout.numbers if isinstance(layout, NumberChainLayout) else {}
+    if isinstance(layout, NumberChainLayout) and numbers:
+        known = (walk.columns, walk.codes, walk.values, walk.starts, walk.weights)
+        return NumberChainObjective(layout, NumberPass(*known, numbers, walk.threads, walk.origins), prior)
+    tables = ChainLayout(layout.sizes, layout.order, layout.channels, layout.allowed, layout.starts)
+    symbols = Symbols.of(walk.codes, walk.columns.states)
+    return ChainObjective(tables, SequencePass.of_distinct(symbols, walk.starts, walk.weights, walk.threads), prior)
 
 
 def channel_families(emissions: Any, columns: Columns) -> dict[tuple[int, ...], Any]:

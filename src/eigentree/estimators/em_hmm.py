@@ -32,7 +32,6 @@ from eigentree.em.holdout import check_split, held_out
 from eigentree.em.init.chains import KINDS
 from eigentree.em.init.number_starts import NUMBER_KINDS
 from eigentree.em.inputs.input_objective import InputLayout, InputObjective, fit_with_inputs, without_inputs
-from eigentree.em.inputs.input_pass import InputPass
 from eigentree.em.mixed.emission_choice import checked_emissions, column_kinds
 from eigentree.em.number_chains import (
     NumberChainLayout,
@@ -59,7 +58,7 @@ from eigentree.estimators.mixins.iterative_mixin import IterativeMixin
 from eigentree.inference.sequences.hmm_chain import Chain
 from eigentree.inference.sequences.input_chain import InputChain
 from eigentree.inference.sequences.number_steps import NumberPass
-from eigentree.inference.sequences.sequence_passes import marginal_chains
+from eigentree.inference.sequences.sequence_passes import MOST_TOGETHER, marginal_chains
 from eigentree.messages import notice
 from eigentree.validation import check_cells, finite_number, generator, whole_number
 
@@ -374,11 +373,9 @@ class EMHMM(IterativeMixin, InputMixin):
     ) -> SequenceObjective:
         if isinstance(layout, InputLayout):
             assert isinstance(sequences, InputSequences)
-            given = InputPass.of_distinct(sequences, weights, layout.numbers, self.n_jobs)
-            return InputObjective(layout, given, prior)
+            return InputObjective.of(layout, sequences, weights, prior, self.n_jobs)
         if isinstance(layout, DurationLayout):
-            numbered = NumberPass.of_distinct(sequences, weights, layout.numbers, self.n_jobs)
-            return DurationObjective(layout, numbered, prior)
+            return DurationObjective.of(layout, sequences, weights, prior, self.n_jobs)
         return chain_objective(layout, sequences, weights, prior, self.n_jobs)
 
     def _layout(self, sequences: Sequences, weights: Floats, random: np.random.Generator) -> ChainLayout:
@@ -472,7 +469,8 @@ class EMHMM(IterativeMixin, InputMixin):
                 f"{states}^{self.order} joint states (the limit is {MOST_MESSAGE:,}); make one smaller"
             )
         cells = states ** (self.order + 1)
-        check_cells("the transitions", cells, "take fewer hidden_states or a lower order", ParameterError)
+        do = "take fewer hidden_states or a lower order"
+        check_cells("the transitions", cells, do, ParameterError, MOST_TOGETHER if len(self._sizes()) > 1 else None)
         if not isinstance(self.init, str | Mapping):
             raise ParameterError(
                 f"init is 'multistart', an initialiser, or a mapping of tables, not {quoted(self.init)}"

@@ -98,6 +98,9 @@ SOURCES_OF_CHANCE = (
 )
 
 
+MOST_LABELS = 2**26
+"""Bytes of all labels of classes together: numpy gives each the width of the longest."""
+
 PLAIN_TYPE = re.compile(r"\|b1|\|[iu]1|<[iuf][248]|<U\d{1,6}|<[Mm]8\[\w{1,8}\]|\|O")
 """The types whose labels JSON can hold, as numpy writes them: the lowest byte first."""
 
@@ -383,6 +386,7 @@ def _labels_content(labels: NDArray[Any]) -> dict[str, Any]:
     kind = labels.dtype.newbyteorder("<").str
     if not PLAIN_TYPE.fullmatch(kind):
         raise FileError(f"labels of classes are of the type {labels.dtype}, which a file cannot hold; use strings")
+    _check_size(len(labels), labels.dtype)
     # Times as numbers: their texts have no unit.
     values = labels.view(np.int64) if labels.dtype.kind in "mM" else labels
     return {"type": kind, "labels": [plain(label, "a label of a class") for label in values.tolist()]}
@@ -395,13 +399,24 @@ def _read_labels(content: Any) -> NDArray[Any]:
     if not PLAIN_TYPE.fullmatch(kind) or not isinstance(values, list):
         raise FileError("labels of classes are a list, and of a type that labels can have")
     try:
+        _check_size(len(values), np.dtype(kind))
         labels = _label_array(np.dtype(kind), values)
         ordered = len(labels) > 1 and bool((labels[1:] > labels[:-1]).all())
+    except FileError:
+        raise
     except (TypeError, ValueError, OverflowError):
         raise FileError("labels of classes are not of the type that is given") from None
     if not ordered:
         raise FileError("labels of classes are at least two, in order and all different")
     return labels
+
+
+def _check_size(count: int, kind: np.dtype[Any]) -> None:
+    if count * kind.itemsize > MOST_LABELS:
+        raise FileError(
+            f"{count:,} labels of classes of the type {kind} are {count * kind.itemsize:,} bytes (the limit is "
+            f"{MOST_LABELS:,}); use shorter ones"
+        )
 
 
 def _label_array(kind: np.dtype[Any], values: list[Any]) -> NDArray[Any]:

@@ -11,7 +11,6 @@ import numpy as np
 
 from eigentree.em.chain_fit import ChainLayout
 from eigentree.em.inputs.input_objective import InputLayout, InputObjective, gradient_of
-from eigentree.em.inputs.input_pass import InputPass
 from eigentree.em.optimize.emission_slopes import EmissionSlopes
 from eigentree.emissions.covariates.multinomial_logit import information
 from eigentree.inference.sequences.input_chain import InputTables
@@ -21,9 +20,9 @@ from eigentree.uncertainty.information import FreeModel
 if TYPE_CHECKING:
     from eigentree.arrays import Booleans, Floats, Integers
     from eigentree.data.sequences.inputs import InputSequences
-    from eigentree.em.inputs.input_pass import InputCounts
     from eigentree.emissions.base import Emission
     from eigentree.inference.sequences.input_chain import DependentTable, InputChain
+    from eigentree.inference.sequences.number_steps import NumberCounts
 
 __all__ = ["InputModel"]
 
@@ -49,11 +48,11 @@ class InputModel(FreeModel):
         kinds = tuple(table.kind for _, table in chain.tables.named(chain.columns.names))
         layout = InputLayout.of(plain, sequences.design, kinds, chain.numbers)
         prior = plain.prior(float(model.pseudo_counts), float(model.sticky))
-        walk = InputPass.of_distinct(sequences, weights, chain.numbers, model.n_jobs)
+        objective = InputObjective.of(layout, sequences, weights, prior, model.n_jobs)
         used = np.flatnonzero((weights > 0) & (sequences.lengths > 0))
         places = np.full(sequences.count, -1)
         places[used] = np.arange(len(used))
-        return cls(model, sequences.chosen(used), weights, places, InputObjective(layout, walk, prior))
+        return cls(model, sequences.chosen(used), weights, places, objective)
 
     @cached_property
     def _tables(self) -> list[DependentTable]:
@@ -65,7 +64,7 @@ class InputModel(FreeModel):
         return list(self.model.model_.numbers.values())
 
     @cached_property
-    def _shown(self) -> InputCounts:
+    def _shown(self) -> NumberCounts:
         """What is expected at the estimate, pseudo-counts included; of emissions counts of states come last."""
         still = [EmissionSlopes(own, np.zeros(own.n_coordinates)) for own in self._emissions]
         return self.objective.expected(self._tables, still)  # type: ignore[arg-type]

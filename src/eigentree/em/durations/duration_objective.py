@@ -4,29 +4,29 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from eigentree.em.chain_fit import ChainFit, ChainLayout, ChainObjective, SequenceObjective, fit_chain
+from eigentree.em.chain_fit import ChainFit, ChainLayout, fit_chain
 from eigentree.em.durations.duration_families import DURATIONS
 from eigentree.em.multistart import Candidate, run_each
-from eigentree.em.number_chains import NumberChainLayout, NumberChainObjective
+from eigentree.em.number_chains import NumberChainLayout, NumberChainObjective, markov_objective
 from eigentree.em.optimize.objective import Evaluation, ExpectedCounts
-from eigentree.inference.sequences.duration_chain import DurationChain, sequences_at_once, steps_of
-from eigentree.inference.sequences.duration_steps import DurationLinks, SegmentCounts, SegmentSteps
-from eigentree.inference.sequences.input_chain import ShownCells, relative
-from eigentree.inference.sequences.number_steps import NumberPass, sums_of_sequences
-from eigentree.inference.sequences.sequence_passes import SequencePass, Symbols
-from eigentree.inference.threads import in_order, one_thread
+from eigentree.inference.sequences.duration_chain import DurationChain, sequences_at_once
+from eigentree.inference.sequences.duration_steps import DurationLinks
+from eigentree.inference.sequences.number_steps import NumberPass
+from eigentree.inference.threads import one_thread
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from eigentree.arrays import Floats, Integers
+    from eigentree.data.sequences.sequence_codes import Sequences
     from eigentree.data.tables.columns import Columns
     from eigentree.em.durations.duration_families import DurationFamily, DurationName
     from eigentree.em.multistart import Multistart
+    from eigentree.inference.sequences.number_steps import NumberCounts
 
 __all__ = ["DurationLayout", "DurationObjective", "fit_with_durations", "without_durations"]
 
@@ -117,141 +117,78 @@ class DurationLayout(NumberChainLayout):
         """Return parameters whose learned tables are mixed with a share of the uniform distribution."""
         return self.with_durations(super().mixed(parameters, share), self.durations(parameters))
 
-    def maximised_durations(self, vector: Floats, found: SegmentCounts, prior: Floats) -> Floats:
+    def maximised_durations(self, vector: Floats, ended: Floats, censored: Floats, prior: Floats) -> Floats:
         """Return the parameters of durations of highest expected log-likelihood, given pseudo-counts of each."""
-        return self._family.maximised(self.durations(vector), found.ended, found.censored, prior.flat[0])
+        return self._family.maximised(self.durations(vector), ended, censored, prior.flat[0])
 
     def log_duration_prior(self, vector: Floats, prior: Floats) -> float:
         """Return the log density of the prior of durations, given pseudo-counts of each."""
         return self._family.log_prior(self.durations(vector), prior.flat[0])
 
 
-class _DurationPart(NamedTuple):
-    """Some of the sequences: their numbers, weights, and what their steps show."""
-
-    numbers: Integers
-    weights: Floats
-    passes: SegmentSteps
-    shown: ShownCells
-
-
-class _ExpectedSegments(NamedTuple):
-    """Expected counts of start and transitions, of segments, of each channel's codes, and numbers' statistics."""
-
-    segments: SegmentCounts
-    tables: list[Floats]
-    statistics: list[Floats]
-
-
 @dataclass(frozen=True, eq=False)
-class DurationObjective(SequenceObjective):
+class DurationObjective(NumberChainObjective):
     """The objective of sequences under a hidden semi-Markov chain.
 
     `prior` has the pseudo-counts of tables and then those of durations.
     """
 
     chain: DurationLayout
-    walk: NumberPass
-    prior: Floats
 
-    is_accelerable = False
+    @classmethod
+    def of(
+        cls, layout: DurationLayout, sequences: Sequences, weights: Floats, prior: Floats, threads: int
+    ) -> DurationObjective:
+        """Return the objective of sequences."""
+        together = sequences_at_once(layout.states, layout.longest) * (
+            sequences.steps // max(sequences.count, 1) + 1
+        )
+        walk = NumberPass.of_distinct(sequences, weights, layout.numbers, threads, part_steps=together)
+        return cls(layout, walk, prior)
 
     @property
     def layout(self) -> DurationLayout:
         """Where each parameter stands."""
         return self.chain
 
-    def without(self, plain: ChainLayout, pseudo_counts: float) -> SequenceObjective:
-        """Return the objective of the same sequences under a hidden Markov model."""
-        walk, prior = self.walk, plain.prior(pseudo_counts, 0.0)
-        if isinstance(plain, NumberChainLayout):
-            return NumberChainObjective(plain, walk, prior)
-        symbols = Symbols.of(walk.codes, walk.columns.states)
-        return ChainObjective(
-            plain, SequencePass.of_distinct(symbols, walk.starts, walk.weights, walk.threads), prior
-        )
-
-    @cached_property
-    def _parts(self) -> list[_DurationPart]:
-        walk, layout = self.walk, self.layout
-        lengths = np.diff(walk.starts)
-        used = np.flatnonzero((lengths > 0) & (walk.weights > 0))
-        order = used[np.argsort(-lengths[used], kind="stable")]
-        together = sequences_at_once(layout.states, layout.longest)
-        return [self._part(order[begin : begin + together]) for begin in range(0, len(order), together)]
-
-    def _part(self, numbers: Integers) -> _DurationPart:
-        walk = self.walk
-        starts, steps = steps_of(walk.starts, numbers)
-        which = np.zeros(len(steps), np.int64)
-        shown = ShownCells.of(walk.columns, walk.codes[steps], walk.values[steps], which, walk.numbers)
-        return _DurationPart(numbers, walk.weights[numbers], SegmentSteps(starts), shown)
-
-    def _expected(self, parameters: Floats) -> tuple[_ExpectedSegments, Floats]:
-        """Return what is expected of all sequences by weight, and the log probability of each."""
-        layout, walk = self.layout, self.walk
-        links, numbered = layout.segments(parameters), list(layout.numbered(parameters).values())
-        shown = [table[None] for table in layout.parts(layout.split(parameters)[0])[1]]
-        out = np.zeros(len(walk.starts) - 1)
-
-        def expect(place: int) -> list[Floats]:
-            part = self._parts[place]
-            lines, highest = relative(part.shown.logs(shown, numbered, layout.states))
-            found = part.passes.counts(links, lines, part.weights)
-            out[part.numbers] = found.log_prob + sums_of_sequences(highest, part.passes.starts)
-            tables = [own[0] for own in part.shown.counts(found.states, shown)]
-            used = found.states.sum(axis=0)
-            return [*found[:4], used, *tables, *part.shown.statistics(found.states, numbered)]
-
+    def expected(self, parameters: Floats) -> NumberCounts:
+        """Return what is expected of all sequences, and the log density of each."""
+        tables, emissions = self.layout.split(parameters)
         with one_thread():
-            first, *more = in_order(expect, len(self._parts), walk.threads)
-            for other in more:
-                first = [a + b for a, b in zip(first, other, strict=True)]
-        channels = len(layout.channels)
-        start, moves, ended, censored, used = first[:5]
-        segments = SegmentCounts(start, moves, ended, censored, used, out)
-        return _ExpectedSegments(segments, first[5 : 5 + channels], first[5 + channels :]), out
+            return self.walk.counts(self.layout.segments(parameters), self.layout.parts(tables)[1], emissions)
 
     def expected_links(self, parameters: Floats) -> list[Floats]:
         """Return how many steps are expected in each state."""
-        return [self._expected(parameters)[0].segments.states]
+        return self.expected(parameters).links[-1:]
 
     def log_likelihood(self, parameters: Floats) -> float:
         """Return the log-likelihood of the sequences; -inf if one is impossible."""
-        return self.total(self._expected(parameters)[1])[0]
+        return self.total(self.expected(parameters).log_prob)[0]
 
     def counted(self, parameters: Floats) -> ExpectedCounts:
         """Return the expected counts of the tables and the log-likelihood of all sequences."""
-        found, log_prob = self._expected(parameters)
-        return ExpectedCounts(self._counts(found), *self.total(log_prob))
-
-    def _counts(self, found: _ExpectedSegments) -> Floats:
-        return self.layout.joined([found.segments.start, found.segments.moves], found.tables)
-
-    def total(self, log_prob: Floats) -> tuple[float, int]:
-        """Return the log-likelihood, and the user's number of a sequence that is impossible, or -1."""
-        log_likelihood, impossible = super().total(log_prob)
-        origins = self.walk.origins
-        return log_likelihood, impossible if impossible < 0 or origins is None else int(origins[impossible])
+        found = self.expected(parameters)
+        return ExpectedCounts(self.layout.joined(found.links[:2], found.tables), *self.total(found.log_prob))
 
     def evaluated(self, parameters: Floats) -> Evaluation:
         """Return the objective of some parameters and the EM iteration from them, by one pass over the data."""
         layout = self.layout
         tables, emissions = layout.split(parameters)
-        found, log_prob = self._expected(parameters)
-        objective, impossible = self.total(log_prob)
+        found = self.expected(parameters)
+        objective, impossible = self.total(found.log_prob)
         of_tables, of_durations = self.prior[: len(tables)], layout.durations(self.prior)
         if (own := of_tables > 0).any():
             with np.errstate(divide="ignore"):
                 objective += float(of_tables[own] @ np.log(tables[own]))
         objective += layout.log_duration_prior(parameters, of_durations)
         objective += sum(emission.log_prior() for emission in emissions)
-        counts = np.where(layout.learned, self._counts(found) + of_tables, 0.0)
+        counts = np.where(layout.learned, layout.joined(found.links[:2], found.tables) + of_tables, 0.0)
         durations = layout.durations(parameters)
         if impossible < 0:
             pairs = zip(emissions, found.statistics, strict=True)
             emissions = [emission.maximised(own) for emission, own in pairs]
-            durations = layout.maximised_durations(parameters, found.segments, of_durations)
+            _, _, ended, censored, _ = found.links
+            durations = layout.maximised_durations(parameters, ended, censored, of_durations)
         update = layout.with_durations(layout.whole(layout.normalised(counts, tables), emissions), durations)
         totals = np.zeros(len(update))
         totals[: len(counts)] = layout.totals(counts)
@@ -263,8 +200,11 @@ def without_durations(fit: ChainFit, plain: ChainLayout, pseudo_counts: float) -
     if not isinstance(fit.whole, DurationObjective):
         return fit
     held = fit.validation
-    validation = held.without(plain, 0.0) if isinstance(held, DurationObjective) else None
-    return replace(fit, whole=fit.whole.without(plain, pseudo_counts), validation=validation)
+    validation = (
+        markov_objective(held.walk, plain, plain.prior(0.0, 0.0)) if isinstance(held, DurationObjective) else None
+    )
+    whole = markov_objective(fit.whole.walk, plain, plain.prior(pseudo_counts, 0.0))
+    return replace(fit, whole=whole, validation=validation)
 
 
 def fit_with_durations(

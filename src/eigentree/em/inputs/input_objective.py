@@ -6,30 +6,33 @@ import math
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import chain, cycle
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eigentree.em.chain_fit import ChainFit, ChainLayout, ChainObjective, SequenceObjective, fit_chain
+from eigentree.em.chain_fit import ChainFit, ChainLayout, SequenceObjective, fit_chain
 from eigentree.em.multistart import Candidate, multistart, run_each
-from eigentree.em.number_chains import NumberChainLayout, NumberChainObjective
+from eigentree.em.number_chains import NumberChainLayout, markov_objective
 from eigentree.em.optimize.objective import Evaluation, ExpectedCounts
 from eigentree.emissions.covariates.multinomial_logit import multinomial_logit, score
 from eigentree.inference.sequences.input_chain import DependentTable, InputTables
+from eigentree.inference.sequences.input_steps import InputLinks
 from eigentree.inference.sequences.number_steps import NumberPass
-from eigentree.inference.sequences.sequence_passes import SequencePass, Symbols
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from eigentree.arrays import Booleans, Floats
-    from eigentree.em.inputs.input_pass import InputCounts, InputPass
+    from eigentree.data.sequences.inputs import InputSequences
     from eigentree.em.multistart import Multistart
     from eigentree.emissions.base import Emission
     from eigentree.inference.sequences.input_chain import Dependence
-    from eigentree.inference.sequences.number_steps import Numbered
+    from eigentree.inference.sequences.number_steps import NumberCounts, Numbered
 
 __all__ = ["InputLayout", "InputObjective", "fit_with_inputs", "gradient_of", "without_inputs"]
+
+PART_STEPS = 2**16
+"""Steps of the sequences that are passed through together where transitions depend on inputs."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,10 +153,21 @@ class InputObjective(SequenceObjective):
     """
 
     chain: InputLayout
-    walk: InputPass  # type: ignore[assignment]
+    walk: NumberPass
     prior: Floats
 
     is_accelerable = False
+
+    @classmethod
+    def of(
+        cls, layout: InputLayout, sequences: InputSequences, weights: Floats, prior: Floats, threads: int
+    ) -> InputObjective:
+        """Return the objective of sequences."""
+        _, moves, *shown = (kind != "fixed" for kind in layout.kinds)
+        how: dict[str, Any] = {"part_steps": PART_STEPS} if moves else {}
+        return cls(
+            layout, NumberPass.of_distinct(sequences, weights, layout.numbers, threads, depends=shown, **how), prior
+        )
 
     @property
     def layout(self) -> InputLayout:
@@ -163,22 +177,13 @@ class InputObjective(SequenceObjective):
     @cached_property
     def plain(self) -> SequenceObjective:
         """The objective of the same sequences without their inputs."""
-        walk, layout = self.walk, self.layout.plain
-        if layout.numbers:
-            numbered = NumberPass(
-                walk.columns, walk.codes, walk.values, walk.starts, walk.weights, layout.numbers, walk.threads
-            )
-            return NumberChainObjective(layout, numbered, self.prior)
-        symbols = Symbols.of(walk.codes, walk.columns.states)
-        tables = ChainLayout(layout.sizes, layout.order, layout.channels, layout.allowed, layout.starts)
-        merged = SequencePass.of_distinct(symbols, walk.starts, walk.weights, walk.threads)
-        return ChainObjective(tables, merged, self.prior)
+        return markov_objective(self.walk, self.layout.plain, self.prior)
 
     @cached_property
     def pseudo_counts(self) -> list[Floats]:
         """The pseudo-counts of each table at each input."""
         (links,), shown = self.layout.plain.parts(self.prior)
-        first, later, every = self.walk.shares
+        first, later, every = self._shares
         found = []
         for place, (kind, table) in enumerate(
             zip(self.layout.kinds, (links[0][None], links[1], *shown), strict=True)
@@ -189,30 +194,46 @@ class InputObjective(SequenceObjective):
             found.append(shares[:, None, None] * table)
         return found
 
+    @property
+    def _shares(self) -> list[Floats]:
+        """The share of each input among first steps, later steps, and all steps, by weight."""
+        walk = self.walk
+        assert walk.which is not None
+        of_steps = np.repeat(walk.weights, np.diff(walk.starts))
+        first = np.zeros(len(of_steps), np.bool_)
+        first[walk.starts[:-1][np.diff(walk.starts) > 0]] = True
+        found = []
+        for own in (first, ~first, np.ones_like(first)):
+            counts = np.bincount(walk.which, of_steps * own, len(walk.design))
+            found.append(counts / max(float(counts.sum()), np.finfo(np.float64).tiny))
+        return found
+
+    def found(self, tables: Sequence[DependentTable], emissions: Sequence[Emission]) -> NumberCounts:
+        """Return what is expected of all sequences, and the log density of each."""
+        start, moves, *shown = (table.proba(self.walk.design) for table in tables)
+        return self.walk.counts(InputLinks(start[:, 0], moves), shown, emissions)
+
     def expected_links(self, parameters: Floats) -> list[Floats]:
         """Return the expected counts of start and transitions, all inputs together."""
-        start, moves, *_ = self.walk.counts(*self.layout.dependent(parameters)).tables
-        return [start.sum(axis=(0, 1)), moves.sum(axis=0)]
+        start, moves = self.found(*self.layout.dependent(parameters)).links
+        return [start.sum(axis=0), moves.sum(axis=0)]
 
     def log_likelihood(self, parameters: Floats) -> float:
         """Return the log-likelihood of the sequences; -inf if one is impossible."""
-        return self.total(self.walk.counts(*self.layout.dependent(parameters)).log_prob)[0]
+        return self.total(self.found(*self.layout.dependent(parameters)).log_prob)[0]
 
     def counted(self, parameters: Floats) -> ExpectedCounts:
         """Return the expected counts of all tables, end to end, and the log-likelihood of all sequences."""
-        found = self.walk.counts(*self.layout.dependent(parameters))
-        return ExpectedCounts(np.concatenate([own.ravel() for own in found.tables]), *self.total(found.log_prob))
+        found = self.found(*self.layout.dependent(parameters))
+        counts = [own.ravel() for own in (*found.links, *found.tables)]
+        return ExpectedCounts(np.concatenate(counts), *self.total(found.log_prob))
 
-    def total(self, log_prob: Floats) -> tuple[float, int]:
-        """Return the log-likelihood, and the user's number of a sequence that is impossible, or -1."""
-        log_likelihood, impossible = super().total(log_prob)
-        origins = self.walk.origins
-        return log_likelihood, impossible if impossible < 0 or origins is None else int(origins[impossible])
-
-    def expected(self, tables: Sequence[DependentTable], emissions: Sequence[Emission]) -> InputCounts:
-        """Return expected counts of tables at each input, pseudo-counts included, and statistics of emissions."""
-        found = self.walk.counts(tables, emissions)
-        return found._replace(tables=[a + b for a, b in zip(found.tables, self.pseudo_counts, strict=True)])
+    def expected(self, tables: Sequence[DependentTable], emissions: Sequence[Emission]) -> NumberCounts:
+        """Return what is expected at each input, pseudo-counts included; start and transitions are tables too."""
+        found = self.found(tables, emissions)
+        start, moves = found.links
+        every = zip((start[:, None], moves, *found.tables), self.pseudo_counts, strict=True)
+        return found._replace(tables=[counts + extra for counts, extra in every])
 
     def evaluated(self, parameters: Floats) -> Evaluation:
         """Return the objective of some parameters and the EM iteration from them, by one pass over the data."""

@@ -15,8 +15,7 @@ from eigentree.inference.sequences.duration_steps import (
     drawn_segments,
 )
 from eigentree.inference.sequences.hmm_chain import Chain
-from eigentree.inference.sequences.input_chain import ShownCells, relative
-from eigentree.inference.sequences.number_steps import sums_of_sequences
+from eigentree.inference.sequences.number_steps import ShownSteps, sums_of_sequences
 from eigentree.inference.threads import in_order
 from eigentree.validation import check_cells
 
@@ -72,16 +71,15 @@ class DurationChain(Chain):
             own = order[begin : begin + together]
             yield own, sequences.chosen(own)
 
-    def _logs(self, sequences: Sequences) -> Floats:
-        """Return the log probability of the cells of each step in each state."""
-        which = np.zeros(sequences.steps, np.int64)
-        steps = ShownCells.of(self.columns, sequences.codes, sequences.values, which, self.numbers)
-        return steps.logs([table[None] for table in self.emissions], list(self.numbers.values()), self.states)
+    def _lines(self, sequences: Sequences) -> tuple[Floats, Floats]:
+        """Return the likelihood of each step in each state over a high one of the step, and the log of that."""
+        steps = ShownSteps.of(self.columns, sequences.codes, sequences.values, self.numbers)
+        return steps.likelihoods(self.emissions, list(self.numbers.values()))
 
     def _of_steps(self, sequences: Sequences, work: Callable[[SegmentSteps, Floats], Values]) -> Values:
         """Return what some work gives for each step, part by part of the sequences."""
         parts = list(self._parts(sequences))
-        found = [work(SegmentSteps(part.starts), relative(self._logs(part))[0]) for _, part in parts]
+        found = [work(SegmentSteps(part.starts), self._lines(part)[0]) for _, part in parts]
         together: Any = np.concatenate(found)
         made: Values = np.empty_like(together)
         made[np.concatenate([steps_of(sequences.starts, own)[1] for own, _ in parts])] = together
@@ -93,7 +91,7 @@ class DurationChain(Chain):
 
         def score(place: int) -> None:
             own, part = parts[place]
-            lines, highest = relative(self._logs(part))
+            lines, highest = self._lines(part)
             steps = SegmentSteps(part.starts)
             found = steps.log_prob(steps.forward(self.segments, lines))
             out[own] = found + sums_of_sequences(highest, part.starts)
@@ -121,7 +119,10 @@ class DurationChain(Chain):
         """Return the jointly most probable states of all steps, and their log probability with each sequence."""
         states, out = np.zeros(sequences.steps, np.int64), np.zeros(sequences.count)
         for own, part in self._parts(sequences):
-            found, out[own] = SegmentSteps(part.starts).decoded(self.segments, self._logs(part))
+            lines, highest = self._lines(part)
+            with np.errstate(divide="ignore"):
+                found, best = SegmentSteps(part.starts).decoded(self.segments, np.log(lines))
+            out[own] = best + sums_of_sequences(highest, part.starts)
             states[steps_of(sequences.starts, own)[1]] = found
         return states, out
 
@@ -137,7 +138,7 @@ class DurationChain(Chain):
         """Return P(state so many steps after the end | sequence), shape (sequences, states)."""
         state = np.zeros((sequences.count, self.states))
         for own, part in self._parts(sequences):
-            last = SegmentSteps(part.starts).forward(self.segments, relative(self._logs(part))[0]).last
+            last = SegmentSteps(part.starts).forward(self.segments, self._lines(part)[0]).last
             state[own] = after_steps(self.segments, last, part.lengths == 0, steps)[-1]
         return state
 

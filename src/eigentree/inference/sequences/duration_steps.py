@@ -15,11 +15,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from eigentree.inference.sequences.input_steps import StepMajor, chosen
+from eigentree.inference.sequences.number_steps import LinkCounts
 
 if TYPE_CHECKING:
     from eigentree.arrays import Booleans, Floats, Integers
+    from eigentree.inference.sequences.number_steps import Part
 
-__all__ = ["DurationLinks", "SegmentCounts", "SegmentSteps", "after_steps", "drawn_segments"]
+__all__ = ["DurationLinks", "SegmentSteps", "after_steps", "drawn_segments"]
 
 LARGEST = 1e300
 """Messages from later steps are at most so large: where they were larger, those from earlier ones are about 0."""
@@ -58,6 +60,14 @@ class DurationLinks:
         """P(a segment has one more step | it has so many or more), shape (states, longest - 1)."""
         before = self.at_least[:, :-1]
         return np.divide(self.at_least[:, 1:], before, out=np.zeros_like(before), where=before > 0)
+
+    def expected(self, part: Part, lines: Floats) -> LinkCounts:
+        """Return what is expected of sequences, given the likelihood of each step in each state.
+
+        Counts are of start and moves, of segments that were seen to end and of those cut by the end of a sequence,
+        both of shape (states, longest), and of states.
+        """
+        return SegmentSteps(part.starts).counts(self, lines, part.weights)
 
 
 class Forward(NamedTuple):
@@ -106,27 +116,6 @@ class Backward(NamedTuple):
     posteriors: Floats
     ended: Floats
     censored: Floats
-
-
-class SegmentCounts(NamedTuple):
-    """What a pass expects of sequences, by weight.
-
-    Attributes
-    ----------
-    start, moves : array, shapes (states,), (states, states)
-    ended, censored : array, shape (states, longest)
-        As those of `Backward`.
-    states : array, shape (steps, states)
-        The posterior of each step times the weight of its sequence.
-    log_prob : array, shape (sequences,)
-    """
-
-    start: Floats
-    moves: Floats
-    ended: Floats
-    censored: Floats
-    states: Floats
-    log_prob: Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -226,7 +215,7 @@ class SegmentSteps:
         with np.errstate(divide="ignore"):
             return self.order.sums(np.log(found.scales))
 
-    def counts(self, links: DurationLinks, lines: Floats, weights: Floats) -> SegmentCounts:
+    def counts(self, links: DurationLinks, lines: Floats, weights: Floats) -> LinkCounts:
         """Return what is expected of all sequences, which count so often."""
         found = self.forward(links, lines)
         back = self.backward(links, lines, found, weights)
@@ -235,7 +224,8 @@ class SegmentSteps:
         start = (own * found.enter * back.onward)[:first].sum(axis=0)
         moves = (own * back.onward)[first:].T @ found.ended[self.order.before]
         states = self.order.placed(back.posteriors * own)
-        return SegmentCounts(start, moves.T * links.moves, back.ended, back.censored, states, self.log_prob(found))
+        counts = [start, moves.T * links.moves, back.ended, back.censored, states.sum(axis=0)]
+        return LinkCounts(counts, states, self.log_prob(found))
 
     def smoothed(self, links: DurationLinks, lines: Floats) -> Floats:
         """Return P(state | all steps of its sequence), as steps stand otherwise; zeros where it is impossible."""

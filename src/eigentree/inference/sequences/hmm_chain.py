@@ -115,7 +115,7 @@ class Chain:
         """Return what loops over sequences with numbers read, and by how much the log of each step is more."""
         shown = ShownSteps.of(self.columns, sequences.codes, sequences.values, self.numbers)
         lines, highest = shown.likelihoods(self.emissions, list(self.numbers.values()))
-        return (np.arange(shown.count, dtype=np.uint32), sequences.starts, lines, self.links), highest
+        return (np.arange(len(lines), dtype=np.uint32), sequences.starts, lines, self.links), highest
 
     def log_prob(self, sequences: Sequences, threads: int = 1) -> Floats:
         """Return the log probability of each sequence, missing cells marginalised out; -inf if it is impossible.

@@ -10,28 +10,31 @@ import numpy as np
 from eigentree.inference.sequences.hmm_chain import Chain
 from eigentree.inference.sequences.input_steps import InputLinks, StepMajor, chosen
 from eigentree.inference.sequences.number_cells import mixture_means, quantiles_of_mixture
-from eigentree.inference.sequences.number_steps import Numbered, sums_of_sequences, value_places
+from eigentree.inference.sequences.number_steps import (
+    Numbered,
+    ShownSteps,
+    by_input,
+    sums_of_sequences,
+    value_places,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from eigentree.arrays import Booleans, Codes, Floats, Integers
+    from eigentree.arrays import Booleans, Floats, Integers
     from eigentree.data.sequences.inputs import InputSequences
     from eigentree.data.tables.columns import Columns
     from eigentree.emissions.base import Emission
 
-__all__ = ["Affected", "Dependence", "DependentTable", "InputChain", "InputTables", "ShownCells", "relative"]
+__all__ = ["Affected", "Dependence", "DependentTable", "InputChain", "InputTables"]
 
 Dependence = Literal["fixed", "tables", "logit"]
 """How a table depends on inputs: it does not, there is one for each symbol, or by a multinomial logit."""
 
 Affected = Literal["start", "transitions", "emissions"]
 """What may depend on inputs."""
-
-LEAST = -500.0
-"""The least log probability of a step in a state relative to the best state: see `number_steps`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,92 +126,6 @@ class InputTables:
 
 
 @dataclass(frozen=True, eq=False)
-class ShownCells:
-    """What steps show: codes of categories, features of numbers, and the input of each.
-
-    Attributes
-    ----------
-    columns : Columns
-    codes : array, shape (steps, channels)
-    features : tuple
-        Of each group of number channels.
-    which : array of int, shape (steps,)
-    """
-
-    columns: Columns
-    codes: Codes
-    features: tuple[Any, ...]
-    which: Integers
-
-    @classmethod
-    def of(cls, columns: Columns, codes: Codes, values: Floats, which: Integers, numbers: Numbered) -> ShownCells:
-        """Return what steps show, given their codes and values."""
-        features = [
-            emission.features(np.asfortranarray(values[:, value_places(columns, group)]))
-            for group, emission in numbers.items()
-        ]
-        return cls(columns, codes, tuple(features), which)
-
-    def logs(self, shown: Sequence[Floats], emissions: Sequence[Emission], states: int) -> Floats:
-        """Return the log probability of the cells of each step in each state.
-
-        `shown` are the probabilities of each channel at inputs, as `DependentTable.proba` has them.
-        """
-        logs = np.zeros((len(self.codes), states))
-        for channel, table in enumerate(shown):
-            if channel in self.columns.number_places:
-                continue
-            with np.errstate(divide="ignore"):
-                known = np.log(np.concatenate([table, np.ones((*table.shape[:2], 1))], axis=2))
-            logs += known.transpose(0, 2, 1)[self._own(table), self.codes[:, channel]]
-        for emission, features in zip(emissions, self.features, strict=True):
-            lines = emission.lines(features).reshape(len(logs), -1, states)
-            logs += lines[np.arange(len(logs)), self.which * (lines.shape[1] > 1)]
-        return logs
-
-    def counts(self, posteriors: Floats, shown: Sequence[Floats]) -> list[Floats]:
-        """Return the counts of each channel's codes, in the shapes of its probabilities; ones for a number."""
-        made = []
-        for channel, table in enumerate(shown):
-            if channel in self.columns.number_places:
-                made.append(np.ones_like(table))
-                continue
-            inputs, states, classes = table.shape
-            places = self._own(table) * (classes + 1) + self.codes[:, channel]
-            sums = [np.bincount(places, own, inputs * (classes + 1)) for own in posteriors.T]
-            counts = np.stack(sums, axis=1).astype(np.float64).reshape(inputs, classes + 1, states)
-            made.append(counts[:, :-1].transpose(0, 2, 1))
-        return made
-
-    def statistics(self, posteriors: Floats, emissions: Sequence[Emission]) -> list[Floats]:
-        """Return the statistics of each group of numbers."""
-        pairs = zip(emissions, self.features, strict=True)
-        return [own.statistics(features, by_input(posteriors, self.which, own)) for own, features in pairs]
-
-    def _own(self, table: Floats) -> Integers:
-        return self.which * (len(table) > 1)
-
-
-def by_input(proba: Floats, which: Integers, emission: Emission) -> Floats:
-    """Return probabilities of states as those of the states of an emission, which may depend on symbols."""
-    states = proba.shape[1]
-    if emission.states == states:
-        return proba
-    made = np.zeros((len(proba), emission.states // states, states))
-    made[np.arange(len(proba)), which] = proba
-    return made.reshape(len(proba), -1)
-
-
-def relative(logs: Floats) -> tuple[Floats, Floats]:
-    """Return probabilities of steps in each state over the highest of the step, and the logs of these."""
-    highest = logs.max(axis=1, initial=-np.inf)
-    highest[np.isneginf(highest)] = 0.0
-    lines = logs - highest[:, None]
-    np.maximum(lines, LEAST, out=lines, where=lines > -np.inf)
-    return np.exp(lines, out=lines), highest
-
-
-@dataclass(frozen=True, eq=False)
 class InputChain:
     """A hidden Markov model whose start, transitions or emissions depend on inputs.
 
@@ -255,26 +172,29 @@ class InputChain:
         }
         return Chain.of(self.columns, [[start[0], moves[0]]], shown, numbers)
 
-    def _read(self, sequences: InputSequences) -> tuple[StepMajor, InputLinks, Integers, Floats]:
-        """Return what passes over sequences read; the last are the log probabilities of cells."""
+    def _read(self, sequences: InputSequences) -> tuple[StepMajor, tuple[InputLinks, Integers, Floats], Floats]:
+        """Return what passes over sequences read.
+
+        Links, inputs, the likelihoods of steps in each state over a high one, and last the logs of this one.
+        """
         shown = [table.proba(sequences.design) for table in self.tables.emissions]
-        steps = ShownCells.of(self.columns, sequences.codes, sequences.values, sequences.which, self.numbers)
-        logs = steps.logs(shown, list(self.numbers.values()), self.states)
-        return StepMajor(sequences.starts), self.tables.links(sequences.design), sequences.which, logs
+        which, inputs = sequences.which, [len(table) for table in shown]
+        steps = ShownSteps.of(self.columns, sequences.codes, sequences.values, self.numbers, which, inputs)
+        lines, highest = steps.likelihoods(shown, list(self.numbers.values()))
+        return StepMajor(sequences.starts), (self.tables.links(sequences.design), which, lines), highest
 
     def log_prob(self, sequences: InputSequences, threads: int = 1) -> Floats:
         """Return the log probability of each sequence given its inputs, missing cells marginalised out."""
         del threads
-        passes, links, which, logs = self._read(sequences)
-        lines, highest = relative(logs)
+        passes, known, highest = self._read(sequences)
         with np.errstate(divide="ignore"):
-            scales = np.log(passes.forward(links, which, lines)[1])
+            scales = np.log(passes.forward(*known)[1])
         return passes.sums(scales) + sums_of_sequences(highest, sequences.starts)
 
     def filtered(self, sequences: InputSequences) -> tuple[Floats, Floats]:
         """Return P(state | steps so far) of each step, and at the end of each sequence, zeros of an empty one."""
-        passes, links, which, logs = self._read(sequences)
-        steps = passes.placed(passes.forward(links, which, relative(logs)[0])[0])
+        passes, known, _ = self._read(sequences)
+        steps = passes.placed(passes.forward(*known)[0])
         ends = np.zeros((sequences.count, self.states))
         own = sequences.lengths > 0
         ends[own] = steps[sequences.starts[1:][own] - 1]
@@ -282,13 +202,15 @@ class InputChain:
 
     def smoothed(self, sequences: InputSequences) -> Floats:
         """Return P(state | all steps of its sequence), shape (steps, states); zeros where that is impossible."""
-        passes, links, which, logs = self._read(sequences)
-        return passes.smoothed(links, which, relative(logs)[0])
+        passes, known, _ = self._read(sequences)
+        return passes.smoothed(*known)
 
     def decoded(self, sequences: InputSequences) -> tuple[Integers, Floats]:
         """Return the jointly most probable states of all steps, and their log probability with each sequence."""
-        passes, links, which, logs = self._read(sequences)
-        return passes.decoded(links, which, logs)
+        passes, (links, which, lines), highest = self._read(sequences)
+        with np.errstate(divide="ignore"):
+            states, log_prob = passes.decoded(links, which, np.log(lines))
+        return states, log_prob + sums_of_sequences(highest, sequences.starts)
 
     def states_ahead(self, sequences: InputSequences, steps: int) -> Floats:
         """Return P(state so many steps after the end | sequence, inputs), shape (sequences, states)."""
@@ -329,8 +251,8 @@ class InputChain:
         """
         codes, missing, which = sequences.codes.copy(order="F"), sequences.missing, sequences.which
         if method == "sample":
-            passes, links, _, logs = self._read(sequences)
-            sampled = passes.sampled(links, which, relative(logs)[0], random)
+            passes, known, _ = self._read(sequences)
+            sampled = passes.sampled(*known, random)
             lost = sampled < 0
             sampled[lost] = random.integers(self.states, size=int(lost.sum()))
             state = np.eye(self.states)[sampled]

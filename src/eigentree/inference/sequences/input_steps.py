@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from eigentree.inference.sequences.number_steps import LinkCounts, MarkovLinks
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from eigentree.arrays import Floats, Integers
+    from eigentree.inference.sequences.number_steps import Part
 
-__all__ = ["InputLinks", "LinkCounts", "StepMajor", "chosen"]
+__all__ = ["InputLinks", "StepMajor", "chosen"]
 
 Values = TypeVar("Values", bound="NDArray[Any]")
 
@@ -40,23 +43,17 @@ class InputLinks(NamedTuple):
         """Return the transitions to steps, given the input of each."""
         return self.moves[which * (len(self.moves) > 1)]
 
-
-class LinkCounts(NamedTuple):
-    """What a pass expects of sequences.
-
-    Attributes
-    ----------
-    start, moves : array
-        Expected counts, in the shapes of `InputLinks`.
-    states : array, shape (steps, states)
-        The posterior of each step times the weight of its sequence.
-    log_prob : array, shape (sequences,)
-    """
-
-    start: Floats
-    moves: Floats
-    states: Floats
-    log_prob: Floats
+    def expected(self, part: Part, lines: Floats) -> LinkCounts:
+        """Return what is expected of sequences, given the likelihood of each step in each state."""
+        which = part.shown.which
+        if len(self.moves) > 1:
+            return StepMajor(part.starts).counts(self, which, lines, part.weights)
+        # The transitions are those of a Markov chain, and P(first state | input) is part of what first steps show.
+        first = part.starts[:-1]
+        lines[first] *= self.starts_of(which[first])
+        found = MarkovLinks([np.ones(self.start.shape[1]), self.moves[0]]).expected(part, lines)
+        start = _summed(found.states[first], which[first] * (len(self.start) > 1), len(self.start))
+        return found._replace(links=[start, found.links[1][None]])
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,7 +181,8 @@ class StepMajor:
         moves = _summed(pairs, inputs[first:] * (len(links.moves) > 1), len(links.moves))
         with np.errstate(divide="ignore"):
             log_prob = self.sums(np.log(scales))
-        return LinkCounts(start, moves.reshape(links.moves.shape) * links.moves, self.placed(posteriors), log_prob)
+        moves = moves.reshape(links.moves.shape) * links.moves
+        return LinkCounts([start, moves], self.placed(posteriors), log_prob)
 
     def decoded(self, links: InputLinks, which: Integers, logs: Floats) -> tuple[Integers, Floats]:
         """Return the jointly most probable states (Viterbi), -1 where a sequence is impossible, and their logs.

@@ -1,19 +1,22 @@
-"""Steps that show numbers: the likelihood of each in each hidden state, and passes over sequences of them.
+"""What steps show: the likelihood of each in each hidden state, and passes over sequences of such steps.
 
 A step with numbers is a symbol of its own, whose probabilities are likelihoods relative to the highest of the step;
-the logs of these are added to the log probability of its sequence.
+the logs of these are added to the log probability of its sequence. Where tables depend on inputs, or states last,
+all steps are passed through so; how states follow each other is up to the links.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
+from dataclasses import dataclass, field, replace
+from functools import cached_property, reduce
+from operator import add
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
 from eigentree.core.sequences.forward_backward import expected_sequences, log_prob_sequences, split_links
+from eigentree.data.sequences.inputs import InputSequences
 from eigentree.emissions.base import Emission
 from eigentree.inference.sequences.sequence_passes import Symbols, merged_repeats, parts_of
 from eigentree.inference.threads import in_order
@@ -28,10 +31,15 @@ if TYPE_CHECKING:
     from eigentree.data.tables.columns import Columns
 
 __all__ = [
+    "LinkCounts",
+    "Links",
+    "MarkovLinks",
     "NumberCounts",
     "NumberPass",
     "Numbered",
+    "Part",
     "ShownSteps",
+    "by_input",
     "distinct_sequences",
     "sums_of_sequences",
     "value_places",
@@ -57,69 +65,178 @@ def value_places(columns: Columns, group: Sequence[int]) -> list[int]:
     return [columns.number_places.index(place) for place in group]
 
 
+def by_input(proba: Floats, which: Integers, emission: Emission) -> Floats:
+    """Return probabilities of states as those of the states of an emission, which may depend on symbols."""
+    states = proba.shape[1]
+    if emission.states == states:
+        return proba
+    made = np.zeros((len(proba), emission.states // states, states))
+    made[np.arange(len(proba)), which] = proba
+    return made.reshape(len(proba), -1)
+
+
 @dataclass(frozen=True, eq=False)
 class ShownSteps:
     """What steps show: symbols of their categories, and what emissions need of their numbers.
 
+    The cells of a channel whose table depends on inputs are those of the channel and the input together.
+
     Attributes
     ----------
-    count : int
     channels : tuple of int
         The places of the channels that are no numbers.
     symbols : Symbols or None
         Of these channels; None where there are none.
     features : tuple
         Of each group of number channels.
+    which : array of int, shape (steps,)
+        The input of each step; zeros where there are none.
     """
 
-    count: int
     channels: tuple[int, ...]
     symbols: Symbols | None
     features: tuple[Any, ...]
+    which: Integers
 
     @classmethod
-    def of(cls, columns: Columns, codes: Codes, values: Floats, numbers: Numbered) -> ShownSteps:
-        """Return the steps of codes and values, shapes (steps, channels) and (steps, number channels)."""
+    def of(
+        cls,
+        columns: Columns,
+        codes: Codes,
+        values: Floats,
+        numbers: Numbered,
+        which: Integers | None = None,
+        inputs: Sequence[int] = (),
+    ) -> ShownSteps:
+        """Return the steps of codes and values, shapes (steps, channels) and (steps, number channels).
+
+        `inputs` are the numbers of inputs that tables of channels depend on, 1 for one that depends on none.
+        """
         channels = tuple(place for place in range(len(columns.states)) if place not in columns.number_places)
         states = [columns.states[place] for place in channels]
-        symbols = Symbols.of(np.asfortranarray(codes[:, channels]), states) if channels else None
+        cells = np.asfortranarray(codes[:, channels])
+        if which is not None and max(inputs, default=1) > 1:
+            cells = cells.astype(np.int64)
+            for own, place in enumerate(channels):
+                if inputs[place] > 1:
+                    cells[:, own] += which * (states[own] + 1)
+                    states[own] = inputs[place] * (states[own] + 1)
         features = [
             emission.features(np.asfortranarray(values[:, value_places(columns, group)]))
             for group, emission in numbers.items()
         ]
-        return cls(len(codes), channels, symbols, tuple(features))
+        none = np.zeros(len(codes), np.int64) if which is None else which
+        return cls(channels, Symbols.of(cells, states) if channels else None, tuple(features), none)
 
     def likelihoods(self, tables: Sequence[Floats], emissions: Sequence[Emission]) -> tuple[Floats, Floats]:
-        """Return the likelihood of each step in each state over a high one of the step, and the log of that."""
-        logs = emissions[0].lines(self.features[0])
-        for emission, features in zip(emissions[1:], self.features[1:], strict=True):
-            logs = logs + emission.lines(features)
+        """Return the likelihood of each step in each state over a high one of the step, and the log of that.
+
+        A table that depends on inputs has the shape (inputs, states, cells).
+        """
+        lines, highest = np.ones(1), np.zeros(len(self.which))
+        if emissions:
+            lines, highest = self._of_numbers(emissions, tables[0].shape[-2])
+        if self.symbols is not None:
+            of_symbols = self.symbols.emissions([_with_missing(tables[place]) for place in self.channels])
+            lines = lines * of_symbols[self.symbols.steps]
+        return lines, highest
+
+    def _of_numbers(self, emissions: Sequence[Emission], states: int) -> tuple[Floats, Floats]:
+        every = []
+        for emission, features in zip(emissions, self.features, strict=True):
+            own = emission.lines(features)
+            if emission.states != states:
+                own = own.reshape(len(own), -1, states)[np.arange(len(own)), self.which]
+            every.append(own)
+        logs = every[0]
+        for own in every[1:]:
+            logs = logs + own
         least, most = logs.min(initial=np.inf), logs.max(initial=-np.inf)
         if most - least <= -LEAST:
             # As near to each other as the states of a step may be: the highest of all serves every step.
-            highest, lines = np.full(self.count, most), np.subtract(logs, most, order="C")
+            highest, lines = np.full(len(logs), most), np.subtract(logs, most, order="C")
         else:
             highest = logs.max(axis=1)
             # What is impossible in all states has no highest likelihood, and stays impossible.
             highest[np.isneginf(highest)] = 0.0
             lines = np.subtract(logs, highest[:, None], order="C")
             np.maximum(lines, LEAST, out=lines, where=lines > -np.inf)
-        np.exp(lines, out=lines)
-        if self.symbols is not None:
-            lines *= self.symbols.emissions([tables[place] for place in self.channels])[self.symbols.steps]
-        return lines, highest
+        return np.exp(lines, out=lines), highest
 
     def channel_counts(self, counts: Floats, tables: Sequence[Floats]) -> list[Floats]:
-        """Return the counts of each channel's codes, given those of the steps; ones for a number."""
-        made = [np.ones((counts.shape[1], 1)) for _ in tables]
+        """Return counts of each channel's codes as tables have them, given those of steps; ones for a number."""
+        made = [np.ones((*table.shape[:-1], 1)) for table in tables]
         if self.symbols is not None:
             symbols = self.symbols
             of_symbols = np.stack(
                 [np.bincount(symbols.steps, own, len(symbols.lines)) for own in counts.T], axis=1
             ).astype(np.float64)
             for place, own in zip(self.channels, symbols.channel_counts(of_symbols), strict=True):
+                shape = tables[place].shape
                 made[place] = own
+                if len(shape) == 3:
+                    each = own.reshape(shape[1], shape[0], -1)[..., : shape[2]]
+                    made[place] = np.ascontiguousarray(each.transpose(1, 0, 2))
         return made
+
+    def statistics(self, counts: Floats, emissions: Sequence[Emission]) -> list[Floats]:
+        """Return the statistics of each group of numbers, given the counts of steps."""
+        pairs = zip(emissions, self.features, strict=True)
+        return [own.statistics(features, by_input(counts, self.which, own)) for own, features in pairs]
+
+
+def _with_missing(table: Floats) -> Floats:
+    """Return a table that may depend on inputs as that of cells and inputs together, missing cells included."""
+    if table.ndim == 2:
+        return table
+    inputs, states, _ = table.shape
+    wide: Floats = np.concatenate([table, np.ones((inputs, states, 1))], axis=2) if inputs > 1 else table
+    return wide.transpose(1, 0, 2).reshape(states, -1)
+
+
+class LinkCounts(NamedTuple):
+    """What is expected of some sequences.
+
+    Attributes
+    ----------
+    links : list of array
+        Expected counts of what states follow each other by.
+    states : array, shape (steps, states)
+        The posterior of each step times the weight of its sequence.
+    log_prob : array, shape (sequences,)
+    """
+
+    links: list[Floats]
+    states: Floats
+    log_prob: Floats
+
+
+class Part(NamedTuple):
+    """Some of the sequences end to end, none of them empty: their numbers, starts and weights, and their steps."""
+
+    numbers: Integers
+    starts: Integers
+    weights: Floats
+    shown: ShownSteps
+
+
+class Links(Protocol):
+    """How the states of a chain follow each other."""
+
+    def expected(self, part: Part, lines: Floats) -> LinkCounts:
+        """Return what is expected of sequences, given the likelihood of each step in each state."""
+
+
+class MarkovLinks(NamedTuple):
+    """The tables of a Markov chain, which are the same at all steps."""
+
+    tables: Sequence[Floats]
+
+    def expected(self, part: Part, lines: Floats) -> LinkCounts:
+        """Return what is expected of sequences, given the likelihood of each step in each state."""
+        own = np.zeros(len(part.numbers))
+        used, states = expected_sequences(*_known(part), lines, self.tables, own)
+        return LinkCounts(split_links(used, self.tables), states, own)
 
 
 class NumberCounts(NamedTuple):
@@ -127,8 +244,10 @@ class NumberCounts(NamedTuple):
 
     Attributes
     ----------
-    links : list of array, shapes (states,), (states, states), …
+    links : list of array
+        As `Links` have them; of a Markov chain in the shapes (states,), (states, states), …
     tables : list of array, shape (states, states of a channel)
+        With an axis of inputs before these where tables have one.
     statistics : list of array
     log_prob : array, shape (sequences,)
     """
@@ -139,19 +258,9 @@ class NumberCounts(NamedTuple):
     log_prob: Floats
 
 
-class _Part(NamedTuple):
-    """Some of the sequences end to end: their numbers, starts and weights, and what their steps show."""
-
-    numbers: Integers
-    starts: Integers
-    weights: Floats
-    symbols: NDArray[np.uint32]
-    shown: ShownSteps
-
-
 @dataclass(frozen=True, eq=False)
 class NumberPass:
-    """Sequences with number channels that are passed through again and again.
+    """Sequences, with numbers, inputs or durations, that are passed through again and again.
 
     Attributes
     ----------
@@ -163,6 +272,13 @@ class NumberPass:
         Whose settings are those of all emissions that are used.
     origins : array of int, optional
         The numbers by which the user knows the sequences.
+    which : array of int, shape (steps,), optional
+        The input of each step.
+    design : array, shape (inputs, covariates)
+    depends : sequence of bool
+        Whether the table of each channel depends on inputs.
+    part_steps : int
+        Steps that are worked on together.
     """
 
     columns: Columns
@@ -173,24 +289,34 @@ class NumberPass:
     numbers: Numbered
     threads: int = 1
     origins: Integers | None = None
+    which: Integers | None = None
+    design: Floats = field(default_factory=lambda: np.ones((1, 1)))
+    depends: Sequence[bool] = ()
+    part_steps: int = PART_STEPS
 
     order: ClassVar[None] = None
     """Sequences are added up as they stand."""
 
     @classmethod
-    def of_distinct(cls, sequences: Sequences, weights: Floats, numbers: Numbered, threads: int) -> NumberPass:
+    def of_distinct(
+        cls, sequences: Sequences, weights: Floats, numbers: Numbered, threads: int, **more: Any
+    ) -> NumberPass:
         """Return a pass over the sequences that differ, in an order that depends on them alone."""
-        own, merged = distinct_sequences(sequences, weights)
+        both = sequences
+        if isinstance(sequences, InputSequences):
+            both = replace(sequences, values=np.hstack([sequences.values, sequences.design[sequences.which]]))
+        own, merged = distinct_sequences(both, weights)
         kept = sequences.chosen(own)
-        return cls(kept.columns, kept.codes, kept.values, kept.starts, merged, numbers, threads, origins=own)
+        if isinstance(kept, InputSequences):
+            more |= {"which": kept.which, "design": kept.design}
+        return cls(kept.columns, kept.codes, kept.values, kept.starts, merged, numbers, threads, own, **more)
 
     def of_pieces(self, begins: Integers, ends: Integers, counts: Floats) -> NumberPass:
         """Return a pass over pieces of the sequences, which count so often."""
-        lengths = ends - begins
-        starts = np.concatenate([[0], np.cumsum(lengths)])
-        steps = np.repeat(begins - starts[:-1], lengths) + np.arange(starts[-1])
+        starts, steps = _steps_of(begins, ends)
         codes, values = np.asfortranarray(self.codes[steps]), self.values[steps]
-        return NumberPass(self.columns, codes, values, starts, counts, self.numbers, self.threads)
+        which = None if self.which is None else self.which[steps]
+        return replace(self, codes=codes, values=values, starts=starts, weights=counts, which=which, origins=None)
 
     @property
     def changes(self) -> Integers:
@@ -198,27 +324,26 @@ class NumberPass:
         return np.arange(len(self.codes))
 
     @cached_property
-    def _parts(self) -> list[_Part]:
-        return [
-            self._part(numbers) for numbers in parts_of(self.starts, self.weights, None, PART_STEPS, MOST_PARTS)
-        ]
+    def _parts(self) -> list[Part]:
+        every = parts_of(self.starts, self.weights, None, self.part_steps, MOST_PARTS)
+        return [self._part(numbers) for numbers in every]
 
-    def _part(self, numbers: Integers) -> _Part:
-        lengths = np.diff(self.starts)[numbers]
-        starts = np.concatenate([[0], np.cumsum(lengths)])
-        steps = np.repeat(self.starts[numbers] - starts[:-1], lengths) + np.arange(starts[-1])
-        shown = ShownSteps.of(self.columns, self.codes[steps], self.values[steps], self.numbers)
-        return _Part(numbers, starts, self.weights[numbers], np.arange(starts[-1], dtype=np.uint32), shown)
+    def _part(self, numbers: Integers) -> Part:
+        starts, steps = _steps_of(self.starts[numbers], self.starts[numbers + 1])
+        which = None if self.which is None else self.which[steps]
+        inputs = [len(self.design) if own else 1 for own in self.depends]
+        shown = ShownSteps.of(self.columns, self.codes[steps], self.values[steps], self.numbers, which, inputs)
+        return Part(numbers, starts, self.weights[numbers], shown)
 
-    def _each_part(self, work: Callable[[_Part], Any]) -> list[Any]:
+    def _each_part(self, work: Callable[[Part], Any]) -> list[Any]:
         """Return what the work makes of each part."""
         return list(in_order(lambda place: work(self._parts[place]), len(self._parts), self.threads))
 
     def log_prob(self, links: Sequence[Floats], tables: Sequence[Floats], emissions: Sequence[Emission]) -> Floats:
-        """Return the log density of each sequence; that of an empty one is 0."""
+        """Return the log density of each sequence under a Markov chain; that of an empty one is 0."""
         out = np.zeros(len(self.starts) - 1)
 
-        def score(part: _Part) -> None:
+        def score(part: Part) -> None:
             lines, highest = part.shown.likelihoods(tables, emissions)
             own = np.zeros(len(part.numbers))
             log_prob_sequences(*_known(part), lines, links, own)
@@ -227,29 +352,27 @@ class NumberPass:
         self._each_part(score)
         return out
 
-    def counts(
-        self, links: Sequence[Floats], tables: Sequence[Floats], emissions: Sequence[Emission]
-    ) -> NumberCounts:
+    def counts(self, links: Links, tables: Sequence[Floats], emissions: Sequence[Emission]) -> NumberCounts:
         """Return what is expected of all sequences by weight, and their log densities."""
         out = np.zeros(len(self.starts) - 1)
 
-        def count(part: _Part) -> tuple[Floats, list[Floats], list[Floats]]:
+        def count(part: Part) -> tuple[list[Floats], list[Floats], list[Floats]]:
             lines, highest = part.shown.likelihoods(tables, emissions)
-            own = np.zeros(len(part.numbers))
-            used, shown = expected_sequences(*_known(part), lines, links, own)
-            out[part.numbers] = own + sums_of_sequences(highest, part.starts)
-            statistics = [
-                emission.statistics(features, shown)
-                for emission, features in zip(emissions, part.shown.features, strict=True)
-            ]
-            return used, part.shown.channel_counts(shown, tables), statistics
+            found = links.expected(part, lines)
+            out[part.numbers] = found.log_prob + sums_of_sequences(highest, part.starts)
+            counted = part.shown.channel_counts(found.states, tables)
+            return found.links, counted, part.shown.statistics(found.states, emissions)
 
-        (used, counted, statistics), *more = self._each_part(count)
-        for used_more, counted_more, statistics_more in more:
-            used = used + used_more
-            counted = [a + b for a, b in zip(counted, counted_more, strict=True)]
-            statistics = [a + b for a, b in zip(statistics, statistics_more, strict=True)]
-        return NumberCounts(split_links(used, links), counted, statistics, out)
+        every = zip(*self._each_part(count), strict=True)
+        used, counted, statistics = ([reduce(add, own) for own in zip(*parts, strict=True)] for parts in every)
+        return NumberCounts(used, counted, statistics, out)
+
+
+def _steps_of(begins: Integers, ends: Integers) -> tuple[Integers, Integers]:
+    """Return where pieces start end to end, and which steps theirs are."""
+    lengths = ends - begins
+    starts = np.concatenate([[0], np.cumsum(lengths)])
+    return starts, np.repeat(begins - starts[:-1], lengths) + np.arange(starts[-1])
 
 
 def distinct_sequences(sequences: Sequences, weights: Floats) -> tuple[Integers, Floats]:
@@ -263,9 +386,10 @@ def distinct_sequences(sequences: Sequences, weights: Floats) -> tuple[Integers,
     return own, merged[own]
 
 
-def _known(part: _Part) -> tuple[NDArray[Any], Integers, Integers, Floats]:
-    """Return what loops over sequences read first of a part."""
-    return part.symbols, part.starts, np.arange(len(part.numbers)), part.weights
+def _known(part: Part) -> tuple[NDArray[Any], Integers, Integers, Floats]:
+    """Return what loops over sequences read first of a part: each step is a symbol of its own."""
+    symbols = np.arange(part.starts[-1], dtype=np.uint32)
+    return symbols, part.starts, np.arange(len(part.numbers)), part.weights
 
 
 def sums_of_sequences(values: Floats, starts: Integers) -> Floats:

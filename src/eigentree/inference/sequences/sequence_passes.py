@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from eigentree.arrays import Codes, Floats, Integers
 
 __all__ = [
+    "MOST_TOGETHER",
     "SequencePass",
     "Symbols",
     "UsedCounts",
@@ -43,6 +44,9 @@ PART_STEPS = 2**15
 """Steps of the sequences that are added up by themselves: what threads share."""
 
 MOST_PARTS = 16
+
+MOST_TOGETHER = 2**22
+"""Most transitions of several chains as one: these grow as the parameters of the chains do not."""
 
 
 def product_chain(tables: Sequence[Floats]) -> Floats:
@@ -201,6 +205,9 @@ class SequencePass:
     weights: Floats
     threads: int = 1
     order: Integers | None = None
+
+    origins: ClassVar[None] = None
+    """Sequences have the numbers by which the user knows them."""
 
     @classmethod
     def of_distinct(cls, symbols: Symbols, starts: Integers, weights: Floats, threads: int) -> SequencePass:

@@ -13,6 +13,7 @@ from eigentree.errors import FileError
 from eigentree.inference.sequences.duration_chain import DurationChain
 from eigentree.inference.sequences.hmm_chain import Chain
 from eigentree.inference.sequences.input_chain import Dependence, DependentTable, InputChain, InputTables
+from eigentree.inference.sequences.sequence_passes import MOST_TOGETHER
 from eigentree.io.documents import Section, whole
 
 if TYPE_CHECKING:
@@ -74,6 +75,8 @@ def read_chain(reader: Reader, content: Any, columns: Columns) -> Chain | InputC
     lasting = [(states, entry.whole("max_duration", 1, MOST_ENTRIES))] if entry.has("max_duration") else []
     if lasting and (order > 1 or len(sizes) > 1):
         raise FileError("durations are those of one chain of order 1")
+    if len(sizes) > 1 and states ** (order + 1) > MOST_TOGETHER:
+        raise FileError("several chains of so many states together have transitions beyond all that is learned")
     tables = reader.flat("tables", [*links, *((states, count) for count in columns.states), *lasting])
     for table in tables:
         _check_distributions(table)

@@ -1,0 +1,1 @@
+"""Latent-variable grammars: a hidden state at every node of a labelled tree."""
