@@ -15,7 +15,12 @@ from eigentree.em.constraints import Constraints
 from eigentree.em.estep.unique_rows import DistinctRows, columns_with_missing
 from eigentree.em.mixed.mixed_objective import MixedLayout, MixedObjective
 from eigentree.em.mixed.number_columns import NumberColumns
-from eigentree.em.number_chains import NumberChainLayout, chain_objective, layout_of_chain
+from eigentree.em.number_chains import (
+    NumberChainLayout,
+    NumberChainObjective,
+    chain_objective,
+    layout_of_chain,
+)
 from eigentree.em.optimize.emission_slopes import EmissionSlopes
 from eigentree.em.parameters import ParameterLayout
 from eigentree.em.tree_objective import TreeObjective
@@ -24,6 +29,7 @@ from eigentree.errors import DataError, ParameterError
 from eigentree.inference.mixed.number_leaves import blocks_of
 from eigentree.inference.sequences.duration_chain import DurationChain
 from eigentree.inference.sequences.hmm_chain import Chain
+from eigentree.inference.sequences.tree_chain import TreeChain, pass_of
 from eigentree.uncertainty.free_inputs import InputModel
 from eigentree.uncertainty.free_tables import FreeTables
 from eigentree.uncertainty.information import FreeModel
@@ -126,7 +132,8 @@ class ObjectiveModel(FreeModel):
         made, layout = copy(self.model), self.layout
         if isinstance(layout, ChainLayout):
             numbers = layout.numbered(vector) if isinstance(layout, NumberChainLayout) else None
-            made.model_ = Chain.of(self.data.columns, *layout.parts(vector), numbers)
+            chain = Chain.of(self.data.columns, *layout.parts(vector), numbers)
+            made.model_ = TreeChain.of_plain(chain) if isinstance(self.model.model_, TreeChain) else chain
         elif isinstance(layout, ParameterLayout | MixedLayout):
             old = self.model.network_
             made.network_ = layout.network(vector).changed(columns=old.columns, hidden_labels=old.hidden_labels)
@@ -211,10 +218,16 @@ def _of_chain(fitted: FittedModel, sequences: Sequences) -> FreeModel:
             "standard errors are of models without durations; for one with them eigentree.bootstrap has them"
         )
     every = tuple(np.ones((size, size), np.bool_) for size in chain.sizes)
-    starts = () if model.start is None else tuple(links[0] for links in chain.chains)
+    starts = () if getattr(model, "start", None) is None else tuple(links[0] for links in chain.chains)
     layout, parameters = layout_of_chain(chain, every, starts)
-    prior = layout.prior(float(model.pseudo_counts), float(model.sticky))
-    objective = chain_objective(layout, sequences, fitted.weights, prior, model.n_jobs)
+    prior = layout.prior(float(model.pseudo_counts), float(getattr(model, "sticky", 0.0)))
+    objective: Objective
+    if isinstance(chain, TreeChain):
+        numbered = NumberChainLayout.of(layout, chain.numbers)
+        walk = pass_of(sequences, fitted.weights, chain.numbers, model.n_jobs)
+        layout, objective = numbered, NumberChainObjective(numbered, walk, prior)
+    else:
+        objective = chain_objective(layout, sequences, fitted.weights, prior, model.n_jobs)
     used = np.flatnonzero((fitted.weights > 0) & (sequences.lengths > 0))
     places = np.full(sequences.count, -1)
     places[used] = np.arange(len(used))
