@@ -49,6 +49,7 @@ CLASSES = (
     "LatentGraph",
     "LatentNetwork",
     "PairCounts",
+    "SequenceTagger",
     "SpectralHMM",
     "Statistics",
     *ESTIMATORS,
