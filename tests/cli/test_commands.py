@@ -741,7 +741,14 @@ def test_every_line_of_the_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyP
     page = (Path(__file__).parents[2] / "docs" / "how_to" / "command_line.md").read_text()
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"^```(.+?)\n(.*?)^```", page, flags=re.MULTILINE | re.DOTALL)
-    assert {kind for kind, _ in blocks} == {"sh", "toml", "csv steps.csv", "csv income.csv", "csv trees.mrg", "csv sentences.txt"}
+    assert {kind for kind, _ in blocks} == {
+        "sh",
+        "toml",
+        "csv steps.csv",
+        "csv income.csv",
+        "csv trees.mrg",
+        "csv sentences.txt",
+    }
     for kind, block in blocks:
         if kind == "sh":
             lines = block.replace("\\\n", "").splitlines()
