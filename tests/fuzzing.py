@@ -47,6 +47,7 @@ CLASSES = (
     "LabeledTensor",
     "LatentGraph",
     "LatentNetwork",
+    "MixtureHMM",
     "PairCounts",
     "SpectralHMM",
     "Statistics",

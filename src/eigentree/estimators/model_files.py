@@ -26,6 +26,7 @@ from eigentree.estimators.imputer import OUTPUTS, JunctionTreeImputer
 from eigentree.estimators.latent_class import LatentClassModel
 from eigentree.estimators.mixins.constructor_parameters import Parameters, current_names
 from eigentree.estimators.mixins.sequence_mixin import SequenceMixin
+from eigentree.estimators.mixture_hmm import MixtureHMM
 from eigentree.estimators.online_em import OnlineEMJunctionTree
 from eigentree.estimators.spectral_hmm import SpectralHMM
 from eigentree.estimators.spectral_junction_tree import SpectralJunctionTree
@@ -35,7 +36,7 @@ from eigentree.graphs.graph import LatentGraph
 from eigentree.graphs.learned_templates import open_template
 from eigentree.graphs.templates import Template
 from eigentree.inference.networks.network import LatentNetwork
-from eigentree.inference.sequences.stored_chain import chain_content, read_chain
+from eigentree.inference.sequences.stored_chain import chain_content, read_chain, read_clusters
 from eigentree.inference.stored_network import KIND as NETWORK
 from eigentree.inference.stored_network import network_content, read_network
 from eigentree.io.codec import FLAG, NUMBER, SERIES, VALUE, WHOLE, Field, Record, optional, within
@@ -73,6 +74,7 @@ ESTIMATORS: Mapping[str, type[Parameters]] = {
         LatentClassModel,
         OnlineEMJunctionTree,
         EMHMM,
+        MixtureHMM,
         SpectralHMM,
         JunctionTreeClassifier,
         JunctionTreeImputer,
@@ -430,6 +432,10 @@ def _tried(reader: Reader, content: Any, at: At) -> Any:
 
 
 COLUMNS = Field(lambda writer, name, value: columns_content(value), lambda reader, content, at: columns_of(content))
+CLUSTERS = Field(
+    lambda writer, name, value: np.bincount(value).tolist(),
+    lambda reader, content, at: read_clusters(content, at.known["model_"]),
+)
 STEPS_START = Field(START.write, lambda reader, content, at: replace(START.read(reader, content, at), unit="step"))
 
 ITERATIONS = {"n_iter": WHOLE, "converged": FLAG, "history": SERIES}
@@ -446,6 +452,16 @@ EM = Record(
     {"search": SEARCH, "finish_rows": WHOLE, "n_constraints": WHOLE},
     suffix="_",
 )
+
+CHAIN_FIELDS = {
+    "columns": COLUMNS,
+    "form": FORM,
+    "chain": within(chain_content, lambda reader, content, known: read_chain(reader, content, known["columns_"])),
+    "n_parameters": WHOLE,
+    **ITERATIONS,
+    "start": STEPS_START,
+    **COURSE,
+}
 
 RECORDS = {
     "EMJunctionTree": EM,
@@ -472,19 +488,10 @@ RECORDS = {
         {"search": SEARCH},
         suffix="_",
     ),
-    "EMHMM": Record(
-        "EMHMM",
-        {
-            "columns": COLUMNS,
-            "form": FORM,
-            "chain": within(
-                chain_content, lambda reader, content, known: read_chain(reader, content, known["columns_"])
-            ),
-            "n_parameters": WHOLE,
-            **ITERATIONS,
-            "start": STEPS_START,
-            **COURSE,
-        },
+    "EMHMM": Record("EMHMM", CHAIN_FIELDS, attributes={"chain": "model_"}, suffix="_"),
+    "MixtureHMM": Record(
+        "MixtureHMM",
+        {**CHAIN_FIELDS, "state_clusters": CLUSTERS},
         attributes={"chain": "model_"},
         suffix="_",
     ),
