@@ -56,23 +56,9 @@ void encode_rows(InAny<2> cells, std::int64_t start, In<std::int64_t> states, Ou
        codes.data(), wrong.data());
 }
 
-void copy_codes(InAny<2> cells, std::int64_t start, OutAny<2> codes, OutAny<1> largest) {
-  const int type = code_type(codes);
-  const auto all_rows = std::int64_t(cells.shape(1)), columns = std::int64_t(cells.shape(0));
-  const auto rows = std::int64_t(codes.shape(1));
-  check(code_type(cells) == type && code_type(largest) == type, "cells and codes of one type");
-  check(start >= 0 && rows <= all_rows && start <= all_rows - rows, "rows that are there");
-  check(std::int64_t(codes.shape(0)) == columns && std::int64_t(largest.shape(0)) == columns,
-        "one line of codes and one largest code per column");
-  const auto first = static_cast<const std::uint8_t*>(cells.data()) + start * std::int64_t(cells.itemsize());
-  const auto loop = encoding_loops().codes[type].copy_codes;
-  nb::gil_scoped_release release;
-  loop(first, all_rows, columns, rows, codes.data(), largest.data());
-}
-
 void hash_rows(InAny<2> codes, Out<std::uint64_t> hashes) {
   check(hashes.shape(0) == codes.shape(1), "one hash per row");
-  const auto loop = encoding_loops().codes[code_type(codes)].hash_rows;
+  const auto loop = encoding_loops().hash_rows[code_type(codes)];
   nb::gil_scoped_release release;
   loop(codes.data(), std::int64_t(codes.shape(0)), std::int64_t(codes.shape(1)), hashes.data());
 }
@@ -83,7 +69,6 @@ void bind_encoding(nb::module_& m) {
   m.def("encode_column", encode_column, given("cells"), given("states"), given("codes"));
   m.def("encode_rows", encode_rows, given("cells"), given("start"), given("states"), given("codes"),
         given("wrong"));
-  m.def("copy_codes", copy_codes, given("cells"), given("start"), given("codes"), given("largest"));
   m.def("hash_rows", hash_rows, given("codes"), given("hashes"));
 }
 

@@ -27,16 +27,10 @@ struct CellLoops {
                                   const std::int64_t* states, EncodeRowsWork work, void* codes, bool* wrong);
 };
 
-// Codes are (columns, rows), each column `stride` codes after the one before.
-struct CodeLoops {
-  void (*copy_codes)(const void* cells, std::int64_t stride, std::int64_t columns, std::int64_t rows, void* codes,
-                     void* largest);
-  void (*hash_rows)(const void* codes, std::int64_t columns, std::int64_t rows, std::uint64_t* hashes);
-};
-
 struct EncodingLoops {
   CellLoops cells[cell_types];
-  CodeLoops codes[code_types];
+  // `codes` (columns, rows).
+  void (*hash_rows[code_types])(const void* codes, std::int64_t columns, std::int64_t rows, std::uint64_t* hashes);
 };
 EIGENTREE_TABLES(EncodingLoops, encoding_loops)
 

@@ -91,20 +91,6 @@ void encode_rows(const void* from, Index columns, Index rows, const std::int64_t
 }
 
 template <class Code>
-void copy_codes(const void* from, Index stride, Index columns, Index rows, void* to, void* largest) {
-  for (Index j = 0; j < columns; ++j) {
-    const Code* __restrict cells = static_cast<const Code*>(from) + j * stride;
-    Code* __restrict codes = static_cast<Code*>(to) + j * rows;
-    Code high = 0;
-    for (Index r = 0; r < rows; ++r) {
-      codes[r] = cells[r];
-      high = larger(high, cells[r]);
-    }
-    static_cast<Code*>(largest)[j] = high;
-  }
-}
-
-template <class Code>
 void hash_rows(const void* from, Index columns, Index rows, std::uint64_t* hashes) {
   const Code* codes = static_cast<const Code*>(from);
   for (Index r = 0; r < rows; ++r) hashes[r] = 0x9E3779B97F4A7C15;
@@ -132,11 +118,6 @@ constexpr CellLoops cell_loops() {
   return loops;
 }
 
-template <class Code>
-constexpr CodeLoops code_loops() {
-  return {copy_codes<Code>, hash_rows<Code>};
-}
-
 }  // namespace
 }  // namespace LOOPS
 
@@ -145,6 +126,6 @@ const EncodingLoops EIGENTREE_JOIN(encoding_loops_, EIGENTREE_INSTRUCTIONS) = {
      LOOPS::cell_loops<std::int64_t>(), LOOPS::cell_loops<std::uint8_t>(), LOOPS::cell_loops<std::uint16_t>(),
      LOOPS::cell_loops<std::uint32_t>(), LOOPS::cell_loops<std::uint64_t>(), LOOPS::cell_loops<float>(),
      LOOPS::cell_loops<double>()},
-    {LOOPS::code_loops<std::uint8_t>(), LOOPS::code_loops<std::uint16_t>(), LOOPS::code_loops<std::uint32_t>()}};
+    {LOOPS::hash_rows<std::uint8_t>, LOOPS::hash_rows<std::uint16_t>, LOOPS::hash_rows<std::uint32_t>}};
 
 }  // namespace eigentree

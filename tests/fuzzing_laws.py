@@ -54,8 +54,8 @@ class Question:
         return getattr(self.owner, self.name)(**(self.arguments | {"X": X}))
 
 
-SEQUENCES = ("EMHMM.", "MixtureHMM.", "SpectralHMM.")
-"""How the labels of questions to models of sequences begin."""
+SEQUENCES = ("EMHMM.", "MixtureHMM.", "SpectralHMM.", "HiddenMarkovTree.")
+"""How the labels of questions to models of sequences, and of trees, begin."""
 
 
 class Laws:
@@ -160,7 +160,12 @@ def _draws_what_is_given(question: Question, answer: Any) -> None:
 
 
 @LAWS.of(
-    "EMHMM.filter", "EMHMM.predict_proba", "MixtureHMM.filter", "MixtureHMM.predict_proba", "SpectralHMM.filter"
+    "EMHMM.filter",
+    "EMHMM.predict_proba",
+    "MixtureHMM.filter",
+    "MixtureHMM.predict_proba",
+    "SpectralHMM.filter",
+    "HiddenMarkovTree.predict_proba",
 )
 def _steps_have_distributions(question: Question, answer: Any) -> None:
     for chain in answer.values() if isinstance(answer, dict) else [answer]:
@@ -187,7 +192,7 @@ def _as_many_as_asked_for(question: Question, answer: Any) -> None:
     assert all(len(each) == question.arguments["length"] for each in answer)
 
 
-@LAWS.of("EMHMM.fit", "MixtureHMM.fit")
+@LAWS.of("EMHMM.fit", "MixtureHMM.fit", "HiddenMarkovTree.fit")
 def _fitted_sequences_are_saved_whole(question: Question, answer: Any) -> None:
     assert answer is question.owner
     with TemporaryDirectory() as folder:

@@ -201,12 +201,16 @@ def a_mapping(
     return value
 
 
-def check_cells(what: str, cells: int, do: str, error: type[EigentreeError] = DataError) -> None:
+def check_cells(
+    what: str, cells: int, do: str, error: type[EigentreeError] = DataError, most: int | None = None
+) -> None:
     """Raise an error where an array would have more cells than may be; `do` says what to do then."""
-    if cells > MOST_CELLS:
+    most = most or MOST_CELLS
+    if cells > most:
+        unit, size = ("GiB", 2**27) if most >= 2**27 else ("MiB", 2**17)
         raise error(
-            f"{what} would be {in_short(cells)} numbers, {in_short(8 * cells // 2**30)} GiB "
-            f"(the limit is {in_short(MOST_CELLS)}, {8 * MOST_CELLS // 2**30} GiB); {do}"
+            f"{what} would be {in_short(cells)} numbers, {in_short(cells // size)} {unit} "
+            f"(the limit is {in_short(most)}, {most // size} {unit}); {do}"
         )
 
 

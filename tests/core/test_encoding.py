@@ -10,7 +10,7 @@ import pytest
 from core.mirrors import encoding as mirror
 from numpy.testing import assert_array_equal
 
-from eigentree.core.counting.encoding import copy_codes, encode_column, encode_rows, hash_rows
+from eigentree.core.counting.encoding import encode_column, encode_rows, hash_rows
 
 if TYPE_CHECKING:
     pass
@@ -110,16 +110,6 @@ def test_each_column_may_hold_what_is_no_code(bad: int) -> None:
 
 
 @pytest.mark.parametrize("kind", CODES)
-def test_codes_are_copied_and_their_largest_found(kind: type) -> None:
-    cells = np.random.default_rng(0).integers(0, 200, (3, 170)).astype(kind)
-    for rows in range(1, 150):
-        codes, largest = np.zeros((3, rows), kind), np.full(3, 255, kind)
-        copy_codes(cells, 20, codes, largest)
-        assert_array_equal(codes, cells[:, 20 : 20 + rows])
-        assert_array_equal(largest, codes.max(axis=1))
-
-
-@pytest.mark.parametrize("kind", CODES)
 def test_hashes_of_rows(kind: type) -> None:
     for rows in range(40):
         codes = np.random.default_rng(rows).integers(0, np.iinfo(kind).max, (6, rows)).astype(kind)
@@ -140,5 +130,3 @@ def test_states_that_codes_cannot_hold_are_refused(states: int) -> None:
 def test_rows_that_are_not_there_are_refused(start: int) -> None:
     with pytest.raises(ValueError, match="rows"):
         encode_rows(np.zeros((3, 1), int), start, np.array([2]), np.zeros((1, 3), np.uint8), np.zeros(1, bool))
-    with pytest.raises(ValueError, match="rows"):
-        copy_codes(np.zeros((1, 3), np.uint8), start, np.zeros((1, 3), np.uint8), np.zeros(1, np.uint8))

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import threading
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -13,6 +17,9 @@ from numpy.testing import assert_array_equal
 import eigentree as et
 from eigentree.data.tables.columns import Columns
 from eigentree.data.tables.rows import Rows, rows_at_a_time
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 GRAPH = et.zoo.hmm(3, 1, 2, 4)
 NETWORK = et.LatentNetwork.random(GRAPH, seed=0)
@@ -210,3 +217,43 @@ def test_further_columns_are_ignored_with_a_warning() -> None:
     np.testing.assert_array_equal(rows.encode(), Rows.of(frame[["x0", "x1", "x2"]], columns).encode())
     with pytest.raises(et.DataError, match=r"the graph has no observed variable for column .z."):
         columns.fitted_to(frame)
+
+
+class Rewritten(np.ndarray):
+    """A mapped file that somebody else writes after its largest cell was looked at."""
+
+    def max(self, *args: Any, **kwargs: Any) -> Any:
+        found = super().max(*args, **kwargs)
+        self[...] = 200
+        return found
+
+
+def test_cells_that_change_after_they_were_checked_never_become_codes() -> None:
+    cells = np.zeros(5, np.int64).view(Rewritten)
+    with pytest.raises(et.DataError, match="the data changed while they were read; give a copy"):
+        Rows(Columns(("x0",), (3,)), (cells,)).encode()
+
+
+@pytest.mark.parametrize(
+    "of", [np.ascontiguousarray, np.asfortranarray, lambda cells: cells[:, ::-1]], ids=["rows", "columns", "apart"]
+)
+@pytest.mark.parametrize("kind", [np.uint8, np.int64])
+def test_another_thread_may_write_into_data_while_they_are_read(of: Callable[..., Any], kind: type) -> None:
+    columns = Columns(("x0", "x1", "x2"), (3, 3, 3))
+    cells = of(np.zeros((20_000, 3), kind))
+    stop = threading.Event()
+
+    def rewrite() -> None:
+        while not stop.is_set():
+            cells[::7, 1] = 200
+            cells[::7, 1] = 0
+
+    writer = threading.Thread(target=rewrite)
+    writer.start()
+    try:
+        for _ in range(20):
+            with suppress(et.DataError):
+                assert (Rows.of(cells, columns).encode() <= 2).all()
+    finally:
+        stop.set()
+        writer.join()

@@ -20,6 +20,7 @@ from cyclopts.exceptions import (
 
 import eigentree
 from eigentree.cli.arguments import UsageError
+from eigentree.cli.output import note
 from eigentree.errors import EigentreeError, did_you_mean, what_there_is
 
 __all__ = ["COMMANDS", "application", "main"]
@@ -174,7 +175,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             _drop_output()
         return _failed(error)
     except KeyboardInterrupt:
-        print("stopped", file=sys.stderr)
+        note("stopped")
         return 130
     return code
 
@@ -202,7 +203,7 @@ def _called(tokens: Sequence[str]) -> int:
 def _usage(sentence: str, chain: Sequence[str] | None) -> int:
     called = " ".join(["eigentree", *(chain or ())])
     more = "" if "--help" in sentence else f" (see {called} --help)"
-    print(f"{called}: {' '.join(sentence.split())}{more}", file=sys.stderr)
+    note(f"{called}: {' '.join(sentence.split())}{more}")
     return 2
 
 
@@ -215,7 +216,7 @@ def _failed(error: BaseException) -> int:
         sentence = f"standard input or output: {error.strerror}"
     else:
         sentence = in_options(str(error))
-    print(f"eigentree: {' '.join(sentence.split())}", file=sys.stderr)
+    note(f"eigentree: {' '.join(sentence.split())}")
     return 1
 
 
@@ -267,7 +268,7 @@ def _mistyped(tokens: Sequence[str]) -> str | None:
 
 
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
-    print(f"eigentree: note: {' '.join(in_options(str(message)).split())}", file=sys.stderr)
+    note(f"eigentree: note: {' '.join(in_options(str(message)).split())}")
 
 
 def in_options(sentence: str) -> str:

@@ -12,23 +12,49 @@ from eigentree.errors import DataError
 __all__ = [
     "RowSink",
     "checked_output",
+    "escaped",
     "note",
     "number_of",
     "report_saved",
     "require_file",
+    "show",
     "show_json",
     "show_table",
 ]
 
 
+def escaped(text: str) -> str:
+    r"""Return a text whose control and bidirectional characters, which terminals obey, are written as escapes.
+
+    Names and labels come from files of anybody. The escapes are those of JSON, whose meaning stays the same.
+
+    Examples
+    --------
+    >>> print(escaped("für \x1b[31m \u202e"))
+    für \u001b[31m \u202e
+    """
+
+    def shown(letter: str) -> str:
+        if letter.isprintable() or letter == "\n":
+            return letter
+        return "\\u" + letter.encode("utf-16-be", "surrogatepass").hex("_", 2).replace("_", "\\u")
+
+    return "".join(map(shown, text))
+
+
+def show(text: str) -> None:
+    """Print a text for people, on standard output."""
+    print(escaped(text))
+
+
 def note(sentence: str) -> None:
     """Print a sentence on standard error."""
-    print(sentence, file=sys.stderr)
+    print(escaped(sentence), file=sys.stderr)
 
 
 def show_json(document: Any) -> None:
     """Print a document as JSON; a number that is not finite is null."""
-    print(json.dumps(_plain(document), ensure_ascii=False, indent=2))
+    show(json.dumps(_plain(document), ensure_ascii=False, indent=2))
 
 
 def number_of(count: float, what: str) -> str:
@@ -46,9 +72,11 @@ def show_table(
 
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     for place, name in enumerate(header):
-        table.add_column(Text(name), justify="left" if place in words else "right", no_wrap=place not in words)
+        table.add_column(
+            Text(escaped(name)), justify="left" if place in words else "right", no_wrap=place not in words
+        )
     for place, row in enumerate(rows):
-        table.add_row(*map(Text, row), style="bold" if place == best else "")
+        table.add_row(*(Text(escaped(cell)) for cell in row), style="bold" if place == best else "")
     # Programs read whole lines, whatever their width.
     Console(width=None if sys.stdout.isatty() else 10_000).print(table)
 

@@ -14,7 +14,6 @@ def use_instructions(name: str) -> None: ...
 # encoding
 def encode_column(cells: NDArray[Any], states: int, codes: Codes) -> int: ...
 def encode_rows(cells: NDArray[Any], start: int, states: Integers, codes: Codes, wrong: Booleans) -> None: ...
-def copy_codes(cells: Codes, start: int, codes: Codes, largest: Codes) -> None: ...
 def hash_rows(codes: Codes, hashes: NDArray[np.uint64]) -> None: ...
 
 # counting
@@ -344,4 +343,79 @@ def sample_unknown(
     codes: NDArray[np.unsignedinteger],
     starts: NDArray[np.int64],
     uniform: NDArray[np.float64],
+) -> None: ...
+def inside_probabilities(
+    states: NDArray[np.int64],
+    widths: NDArray[np.int64],
+    rules: NDArray[np.int64],
+    lexicon: NDArray[np.int64],
+    values: NDArray[np.float64],
+    unseen: NDArray[np.float64],
+    children: NDArray[np.float64],
+    words: NDArray[np.float64],
+    labels: NDArray[np.int32],
+    left: NDArray[np.int32],
+    node_words: NDArray[np.int32],
+    rule: NDArray[np.int32],
+    offsets: NDArray[np.int64],
+    mantissa: NDArray[np.float64],
+    exponent: NDArray[np.int64],
+) -> None: ...
+def expected_rules(
+    states: NDArray[np.int64],
+    widths: NDArray[np.int64],
+    rules: NDArray[np.int64],
+    lexicon: NDArray[np.int64],
+    values: NDArray[np.float64],
+    unseen: NDArray[np.float64],
+    children: NDArray[np.float64],
+    words: NDArray[np.float64],
+    labels: NDArray[np.int32],
+    left: NDArray[np.int32],
+    node_words: NDArray[np.int32],
+    rule: NDArray[np.int32],
+    offsets: NDArray[np.int64],
+    weights: NDArray[np.float64],
+    mantissa: NDArray[np.float64],
+    exponent: NDArray[np.int64],
+    counts: NDArray[np.float64],
+    any: NDArray[np.float64],
+) -> None: ...
+def tree_messages(
+    states: NDArray[np.int64],
+    widths: NDArray[np.int64],
+    rules: NDArray[np.int64],
+    lexicon: NDArray[np.int64],
+    values: NDArray[np.float64],
+    unseen: NDArray[np.float64],
+    children: NDArray[np.float64],
+    words: NDArray[np.float64],
+    labels: NDArray[np.int32],
+    left: NDArray[np.int32],
+    node_words: NDArray[np.int32],
+    rule: NDArray[np.int32],
+    offsets: NDArray[np.int64],
+    mantissa: NDArray[np.float64],
+    exponent: NDArray[np.int64],
+    inside: NDArray[np.float64],
+    outside: NDArray[np.float64],
+    node_exponent: NDArray[np.int64],
+) -> None: ...
+def decode_trees(
+    states: NDArray[np.int64],
+    widths: NDArray[np.int64],
+    rules: NDArray[np.int64],
+    lexicon: NDArray[np.int64],
+    values: NDArray[np.float64],
+    unseen: NDArray[np.float64],
+    children: NDArray[np.float64],
+    words: NDArray[np.float64],
+    labels: NDArray[np.int32],
+    left: NDArray[np.int32],
+    node_words: NDArray[np.int32],
+    rule: NDArray[np.int32],
+    offsets: NDArray[np.int64],
+    mantissa: NDArray[np.float64],
+    exponent: NDArray[np.int64],
+    decoded: NDArray[np.int32],
 ) -> None: ...

@@ -65,7 +65,7 @@ from eigentree.estimators.mixins.iterative_mixin import IterativeMixin
 from eigentree.inference.sequences.hmm_chain import Chain
 from eigentree.inference.sequences.input_chain import InputChain, InputTables
 from eigentree.inference.sequences.number_steps import NumberPass
-from eigentree.inference.sequences.sequence_passes import SequencePass, Symbols, marginal_chains
+from eigentree.inference.sequences.sequence_passes import MOST_TOGETHER, SequencePass, Symbols, marginal_chains
 from eigentree.messages import notice
 from eigentree.validation import check_cells, finite_number, generator, one_of, whole_number
 
@@ -509,7 +509,8 @@ class EMHMM(IterativeMixin, InputMixin):
                 f"{states}^{self.order} joint states (the limit is {MOST_MESSAGE:,}); make one smaller"
             )
         cells = states ** (self.order + 1)
-        check_cells("the transitions", cells, "take fewer hidden_states or a lower order", ParameterError)
+        do = "take fewer hidden_states or a lower order"
+        check_cells("the transitions", cells, do, ParameterError, MOST_TOGETHER if len(self._sizes()) > 1 else None)
         if not isinstance(self.init, str | Mapping | InputTables):
             raise ParameterError(
                 f"init is 'multistart', an initialiser, or a mapping of tables, not {quoted(self.init)}"

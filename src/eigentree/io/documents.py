@@ -34,6 +34,10 @@ MOST = 2**53
 
 TYPE_NAMES = {str: "a string", bool: "true or false", list: "a list"}
 
+MOST_PARTS = 2**20
+"""Lists and objects of a document: each takes twenty times the memory of its two letters; the largest graphs have
+half as many."""
+
 MOST_BITS = 10_000
 """Python itself refuses to write or read whole numbers of more than 4,300 digits."""
 
@@ -49,6 +53,8 @@ def written(document: Any) -> str:
 
 def parsed(text: str) -> Any:
     """Return the plain values of a JSON text; raise `FileError` where it is none, or names an entry twice."""
+    if text.count("[") + text.count("{") > MOST_PARTS:
+        raise FileError(f"a header has more than {MOST_PARTS:,} lists and objects")
     try:
         return json.loads(text, object_pairs_hook=_distinct, parse_constant=_refuse)
     except (ValueError, RecursionError) as error:

@@ -42,6 +42,12 @@ MOST_GROUPS = 8
 MOST_TABLE = 2**22
 """Cells of all tables together, above which groups that the rank does not need are left out."""
 
+MOST_SYMBOLS = 2**13
+"""Most symbols of a channel: `PAIR_TABLES` tables of all its pairs of symbols are 4 GiB then."""
+
+PAIR_TABLES = 8
+"""So many tables of the pairs of a channel's symbols are in memory at once while its features are learned."""
+
 MOST_TOGETHER = 4
 """Most cells of one group."""
 
@@ -255,6 +261,12 @@ class WindowPlan(Derived):
         blocks = ChannelBlocks.of(states, hidden_states, channels == "dependent", most_joint)
         counted = tuple(hats.get(block[0], 0) if hats else 0 for block in blocks.channels)
         states = tuple(own or symbols for own, symbols in zip(counted, blocks.symbols, strict=True))
+        if (most := max(states)) > MOST_SYMBOLS:
+            needed, allowed = (8 * PAIR_TABLES * count**2 / 2**30 for count in (most, MOST_SYMBOLS))
+            raise ParameterError(
+                f"a channel has {most:,} symbols, whose pairs would take {needed:.3g} GiB (the limit is "
+                f"{MOST_SYMBOLS:,} symbols, {allowed:.3g} GiB); join rare ones, or fit EMHMM, which counts no pairs"
+            )
         if hidden_states > max(counted) > 0:
             raise ParameterError(
                 f"channels of numbers are learned with at most {max(counted)} hidden states, as many as hat "

@@ -31,5 +31,4 @@ def examples(random: np.random.Generator) -> Iterator[tuple[Callable[..., object
                 ),
             )
         codes = random.integers(0, 5, (columns, rows + 3)).astype(code)
-        yield _native.copy_codes, (codes, 1, np.empty((columns, rows), code), np.empty(columns, code))
         yield _native.hash_rows, (codes.copy(), np.empty(rows + 3, np.uint64))

@@ -3,7 +3,7 @@
 from typing import Annotated, Any
 
 from eigentree.cli.arguments import Data, Json, ModelFile, Reading, UsageError, count, option
-from eigentree.cli.output import show_json
+from eigentree.cli.output import show, show_json
 
 __all__ = ["goodness"]
 
@@ -58,4 +58,4 @@ def goodness(
         show_json(statistics | {"pairs": [each._asdict() for each in residuals.pairs[:pairs]], "classes": classes})
         return
     shown = [*([str(whole)] if whole else []), str(replace(residuals, pairs=residuals.pairs[:pairs]))]
-    print("\n\n".join([*shown, *(f"{name}\n{table}" for name, table in tables.items())]))
+    show("\n\n".join([*shown, *(f"{name}\n{table}" for name, table in tables.items())]))

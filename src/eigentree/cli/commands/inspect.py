@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from eigentree.cli.arguments import Json
-from eigentree.cli.output import show_json, show_table
+from eigentree.cli.output import show, show_json, show_table
 
 __all__ = ["inspect"]
 
@@ -49,7 +49,7 @@ def inspect(
     width = max(map(len, facts))
     for name, value in facts.items():
         text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
-        print(f"{name.replace('_', ' '):<{width}}  {text}")
+        show(f"{name.replace('_', ' '):<{width}}  {text}")
     if columns:
         print()
         rows = [[name, *_column_cells(known)] for name, known in columns.items()]
@@ -87,7 +87,7 @@ def _show_one(found: Any, file: str, name: str, as_json: bool) -> None:
     if as_json:
         show_json({"axes": list(one.names), "states": [list(own) for own in one.states], "table": one.tolist()})
     else:
-        print(str(one))
+        show(str(one))
 
 
 def _facts(found: Any) -> dict[str, Any]:

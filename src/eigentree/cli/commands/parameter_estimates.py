@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from cyclopts import Parameter
 
 from eigentree.cli.arguments import Data, Json, ModelFile, Reading, UsageError, option, seed
-from eigentree.cli.output import note, show_json, show_table
+from eigentree.cli.output import note, show, show_json, show_table
 
 __all__ = ["estimates", "three_step"]
 
@@ -70,7 +70,7 @@ def estimates(
             [*found.header, "estimate", "std. error", "lower", "upper"], lines, words=range(len(found.header))
         )
     else:
-        print((found.to_markdown() if form == "markdown" else found.to_latex()).rstrip())
+        show((found.to_markdown() if form == "markdown" else found.to_latex()).rstrip())
     for sentence in found.notes:
         note(f"eigentree: note: {sentence}")
 
@@ -137,7 +137,7 @@ def three_step(
         return
     for place, each in enumerate(found.values()):
         shown = repr(each) if form == "text" else each.to_markdown() if form == "markdown" else each.to_latex()
-        print("\n" * (place > 0) + shown.rstrip())
+        show("\n" * (place > 0) + shown.rstrip())
 
 
 def _facts(found: Any) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from eigentree.cli.arguments import PIPE, Data, ModelFile, Reading, RowOptions, UsageError
-from eigentree.cli.output import RowSink, number_of, show_json
+from eigentree.cli.output import RowSink, number_of, show, show_json
 
 __all__ = ["score"]
 
@@ -57,7 +57,7 @@ def score(
     elif rows.json:
         show_json(facts)
     else:
-        print(sentence)
+        show(sentence)
 
 
 def _summary(scores: Any, given: Any, unit: str) -> tuple[dict[str, Any], str]:

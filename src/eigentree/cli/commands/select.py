@@ -20,7 +20,7 @@ from eigentree.cli.arguments import (
     one_of,
     option,
 )
-from eigentree.cli.output import note, require_file, show_json
+from eigentree.cli.output import note, require_file, show, show_json
 
 __all__ = ["select"]
 
@@ -110,6 +110,6 @@ def select(
         tried = [{"name": each.name, "failure": each.failure, **each.values()} for each in selection.trials]
         show_json({"tried": tried, "best": best.name, "by": by, "output": output})
         return
-    print(selection)
+    show(str(selection))
     if output is not None:
         note(f"written: {output}")

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from eigentree.arrays import Booleans, Codes, Integers
 
-__all__ = ["copy_codes", "encode_column", "encode_rows", "hash_rows"]
+__all__ = ["encode_column", "encode_rows", "hash_rows"]
 
 CELLS = "bhilqBHILQfd"
 """Types of cells that are read as they are."""
@@ -36,11 +36,6 @@ def encode_rows(cells: NDArray[Any], start: int, states: Integers, codes: Codes,
     (columns,); `codes` (columns, rows).
     """
     _native.encode_rows(cells, start, states, codes, wrong)
-
-
-def copy_codes(cells: Codes, start: int, codes: Codes, largest: Codes) -> None:
-    """Write the codes of some rows, and the largest of each column; all but `largest` are (columns, rows)."""
-    _native.copy_codes(cells, start, codes, largest)
 
 
 def hash_rows(codes: Codes, hashes: NDArray[np.uint64]) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eigentree.core.counting.encoding import copy_codes, encode_column, encode_rows
+from eigentree.core.counting.encoding import encode_column, encode_rows
 from eigentree.data.tables.cells import Categorical, are_dates, check_states
 from eigentree.data.tables.labels import MISSING, UNKNOWN, states_of
 from eigentree.data.tables.numbers import Numbers
@@ -156,8 +156,8 @@ class Rows:
         stop = self.count if stop is None else min(stop, self.count)
         states = self.columns.states
         codes = np.empty((stop - start, len(states)), self.columns.code_type, order="F")
-        if self.whole is not None and stop > start and self._encode_whole(start, codes):
-            return codes
+        if stop == start or (self.whole is not None and self._encode_whole(start, codes)):
+            return self._unchanged(codes)
         for j, (column, count) in enumerate(zip(self.cells, states, strict=True)):
             cells = column[start:stop]
             if j in self.columns.number_places:
@@ -175,7 +175,7 @@ class Rows:
                     f"{self.where(start + bad)}, column {name!r} holds {column[start + bad].item()!r}, "
                     f"but {name!r} has the codes 0 to {count - 1} (-1, NaN or null for a missing cell); {_WIDEN}"
                 )
-        return codes
+        return self._unchanged(codes)
 
     def values(self, start: int = 0, stop: int | None = None) -> Floats:
         """Return the numbers of some rows, shape (stop - start, columns of numbers); NaN for a missing one.
@@ -194,12 +194,21 @@ class Rows:
         assert self.whole is not None
         states = np.array(self.columns.states)
         if self.whole.flags.f_contiguous:
-            largest = np.empty(len(states), codes.dtype)
-            copy_codes(self.whole.T, start, codes.T, largest)
-            return bool((largest < states).all())
+            codes[:] = self.whole[start : start + len(codes)]
+            return bool((codes.max(axis=0) < states).all())
         wrong = np.empty(len(states), np.bool_)
         encode_rows(self.whole, start, states, codes.T, wrong)
         return not wrong.any()
+
+    def _unchanged(self, codes: Codes) -> Codes:
+        """Return codes that lead into no table's outside.
+
+        Another thread, or another process that writes a mapped file, can change cells after they were checked; the
+        codes are ours.
+        """
+        if (codes.max(axis=0, initial=0) > np.array(self.columns.states)).any():
+            raise DataError("the data changed while they were read; give a copy of what others write")
+        return codes
 
     def chunks(
         self, size: int | None = None, first: int = 0, stop: int | None = None

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from eigentree.arrays import Codes, Floats, Integers
 
 __all__ = [
+    "MOST_TOGETHER",
     "SequencePass",
     "Symbols",
     "UsedCounts",
@@ -43,6 +44,9 @@ PART_STEPS = 2**15
 """Steps of the sequences that are added up by themselves: what threads share."""
 
 MOST_PARTS = 16
+
+MOST_TOGETHER = 2**22
+"""Most transitions of several chains as one: these grow as the parameters of the chains do not."""
 
 
 def product_chain(tables: Sequence[Floats]) -> Floats:
