@@ -312,7 +312,7 @@ class EMHMM(IterativeMixin, InputMixin):
                 "form_": observed.form,
                 "n_parameters_": layout.free_count,
             }
-            | self._more_fitted
+            | ({} if self._groups is None else {"state_clusters_": self._groups})
             | remembered
             | self._run_attributes(state, fit.whole.weight, fit.validation)
         )
@@ -362,11 +362,6 @@ class EMHMM(IterativeMixin, InputMixin):
     def _groups(self) -> Integers | None:
         """The cluster of each state, where states are those of clusters and inputs are covariates of these."""
         return None
-
-    @property
-    def _more_fitted(self) -> dict[str, Any]:
-        """Fitted attributes beside those of all hidden Markov models."""
-        return {}
 
     @property
     def _column_kinds(self) -> dict[str, str]:

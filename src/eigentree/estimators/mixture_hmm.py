@@ -196,10 +196,6 @@ class MixtureHMM(EMHMM):
         return [np.concatenate([states[np.argsort(-used[states], kind="stable")] for states in own])]
 
     @property
-    def _more_fitted(self) -> dict[str, Any]:
-        return {"state_clusters_": self._groups}
-
-    @property
     def _first_states(self) -> Integers:
         return np.flatnonzero(np.diff(self.state_clusters_, prepend=-1))
 
