@@ -173,7 +173,7 @@ def asked(thing: Any, rows: Any) -> None:
         thing.update(rows)
     elif isinstance(thing, et.JunctionTreeImputer):
         thing.transform(rows)
-    elif isinstance(thing, et.JunctionTreeClassifier):
+    elif isinstance(thing, et.JunctionTreeClassifier | et.SequenceTagger):
         thing.predict(rows)
     elif isinstance(thing, et.LatentNetwork):
         thing.decode(rows)
@@ -205,7 +205,7 @@ def distributions(thing: Any, rows: Any) -> Iterator[np.ndarray]:
         thing = thing.estimator_
     if isinstance(thing, et.Statistics):
         return
-    if isinstance(thing, et.JunctionTreeClassifier):
+    if isinstance(thing, et.JunctionTreeClassifier | et.SequenceTagger):
         yield thing.predict_proba(rows)
         return
     numbers = isinstance(rows, pd.DataFrame) or np.asarray(rows).dtype.kind == "f"
@@ -317,6 +317,7 @@ def saved_files(folder: Path) -> tuple[list[bytes], list[Any]]:
             (et.EMHMM(2, durations="negative_binomial", max_duration=4, **learned).fit(rows), gaps),
             (et.HiddenMarkovTree(2, **learned).fit(trees), [*trees, "(a () (b c))"]),
             (et.JunctionTreeClassifier(training="conditional", alpha=1.0, **trained).fit(rows, labels), gaps),
+            (et.SequenceTagger(et.EMHMM(2, **learned), "conditional", 1.0).fit(rows, rows % 2), rows[:20]),
         ]
     files, asked_about = [], []
     for k, (thing, own) in enumerate(things):

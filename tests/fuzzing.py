@@ -50,6 +50,7 @@ CLASSES = (
     "LatentNetwork",
     "MixtureHMM",
     "PairCounts",
+    "SequenceTagger",
     "SpectralHMM",
     "Statistics",
     *ESTIMATORS,

@@ -100,6 +100,13 @@ class Pool:
             ),
             clusters,
         ]
+        made["SequenceTagger"] = [
+            et.SequenceTagger().fit(words, ["uvuv", "uuv", "vv", "v"]),
+            et.SequenceTagger(et.EMHMM(2, init="random", n_init=1, max_iter=3, random_state=0), 0.9, 1.0).fit(
+                [list(word) for word in words], [[0, 1, None, 1], [0, 0, 1], [1, 1], [1]]
+            ),
+            et.SequenceTagger(),
+        ]
         trees = et.HiddenMarkovTree(2, init="random", n_init=1, max_iter=3, random_state=0)
         made["HiddenMarkovTree"] = [
             clone(trees).fit(["a", "b", "a", "b"], [-1, 0, 0, -1]),
@@ -311,6 +318,14 @@ def known_states(draw: Draw) -> Any:
     )
 
 
+def step_labels(draw: Draw) -> Any:
+    """Return labels of sequences, which hold at all steps of one, or what does not fit."""
+    rows = max(draw.rows, 1)
+    codes = draw.random.integers(0, 2, size=rows)
+    letters = np.array(["u", "v"])[codes]
+    return draw.choice(codes, letters, np.where(codes > 0, 1.0, np.nan), letters.tolist(), "x0", None, [[9]])
+
+
 def sequence_table(draw: Draw) -> Any:
     good = {"start": [0.5, 0.5], "transitions": [[0.9, 0.1], [0.2, 0.8]], "emissions": [[0.3, 0.7], [1.0, 0.0]]}
     return draw.choice(good, good | {"start": [1, 1]}, good | {"emissions": {"x0": good["emissions"]}}, {})
@@ -475,6 +490,14 @@ PARAMETERS: dict[str, dict[str, Kind]] = {
         "init": lambda draw: draw.choice("random", "mixture", "spectral", *POOL.networks),
         "pseudo_counts": of(0, 1e-6, 0.1, 1e9),
         "covariates": of(None, None, [], ["x0"], ["x1", "x0"], "x0", ["x9"]),
+    },
+    "SequenceTagger": {
+        "estimator": lambda draw: draw.choice(
+            None, *(et.EMHMM(size, init="random", n_init=1, max_iter=3, random_state=0) for size in (1, 2))
+        ),
+        "training": of("generative", "conditional", 0.5),
+        "alpha": of("auto", 0.0, 1.0),
+        "random_state": seed,
     },
     "OnlineEMJunctionTree": SHARED
     | {
@@ -658,6 +681,18 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
             "bic": {"sample_weight": weights},
             "aic": {"sample_weight": weights},
             "criteria": {"sample_weight": weights},
+        }.items()
+    },
+    "SequenceTagger": PARAMETERS["SequenceTagger"],
+    **{
+        f"SequenceTagger.{name}": {"X": sequences, "lengths": of(None, None, [1, 2]), **more}
+        for name, more in {
+            "fit": {"y": step_labels, "sample_weight": weights},
+            "score": {"y": step_labels, "sample_weight": weights},
+            "score_labels": {"y": step_labels},
+            "predict_proba": {},
+            "predict": {},
+            "decode": {},
         }.items()
     },
     "EMHMM.estimates": {"X": lambda draw: draw.choice(None, None, sequences(draw))} | ERRORS | {"inputs": inputs},

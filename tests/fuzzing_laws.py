@@ -54,7 +54,7 @@ class Question:
         return getattr(self.owner, self.name)(**(self.arguments | {"X": X}))
 
 
-SEQUENCES = ("EMHMM.", "MixtureHMM.", "SpectralHMM.", "HiddenMarkovTree.")
+SEQUENCES = ("EMHMM.", "MixtureHMM.", "SpectralHMM.", "HiddenMarkovTree.", "SequenceTagger.")
 """How the labels of questions to models of sequences, and of trees, begin."""
 
 
@@ -166,6 +166,7 @@ def _draws_what_is_given(question: Question, answer: Any) -> None:
     "MixtureHMM.predict_proba",
     "SpectralHMM.filter",
     "HiddenMarkovTree.predict_proba",
+    "SequenceTagger.predict_proba",
 )
 def _steps_have_distributions(question: Question, answer: Any) -> None:
     for chain in answer.values() if isinstance(answer, dict) else [answer]:
@@ -179,7 +180,9 @@ def _next_cells_have_distributions(question: Question, answer: Any) -> None:
     _adds_up(answer)
 
 
-@LAWS.of("EMHMM.score_samples", "MixtureHMM.score_samples", "SpectralHMM.score_samples")
+@LAWS.of(
+    "EMHMM.score_samples", "MixtureHMM.score_samples", "SpectralHMM.score_samples", "SequenceTagger.score_labels"
+)
 def _sequences_have_log_probabilities(question: Question, answer: Any) -> None:
     assert not (answer > 1e-12).any(), "a probability is above 1"
 

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from eigentree.errors import TreewidthError as TreewidthError
     from eigentree.errors import UnknownNameError as UnknownNameError
     from eigentree.estimators.classification.classifier import JunctionTreeClassifier as JunctionTreeClassifier
+    from eigentree.estimators.classification.sequence_tagger import SequenceTagger as SequenceTagger
     from eigentree.estimators.dependencies import dependencies as dependencies
     from eigentree.estimators.em_hmm import EMHMM as EMHMM
     from eigentree.estimators.em_hmm import HMM as HMM
@@ -81,6 +82,7 @@ _NAMES = {
     "errors": "DataError EigentreeError FileError GraphError NetworkError ParameterError RankError "
     "TensorError TreewidthError UnknownNameError",
     "estimators.classification.classifier": "JunctionTreeClassifier",
+    "estimators.classification.sequence_tagger": "SequenceTagger",
     "estimators.dependencies": "dependencies",
     "estimators.em_hmm": "EMHMM HMM",
     "estimators.em_junction_tree": "EMJunctionTree",

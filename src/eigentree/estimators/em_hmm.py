@@ -17,7 +17,6 @@ from eigentree.data.tables.weights import positive_weights, warn_of_few
 from eigentree.em.chain_fit import (
     ChainFit,
     ChainLayout,
-    ChainObjective,
     SequenceObjective,
     fit_chain,
     fit_with_known_states,
@@ -42,7 +41,7 @@ from eigentree.em.inputs.input_objective import (
 from eigentree.em.mixed.emission_choice import checked_emissions, column_kinds
 from eigentree.em.number_chains import (
     NumberChainLayout,
-    NumberChainObjective,
+    chain_objective,
     channel_families,
     chosen_families,
     started_emissions,
@@ -52,10 +51,10 @@ from eigentree.errors import DataError, ParameterError, did_you_mean, quoted
 from eigentree.estimators.fits.chain_durations import chain_with_durations, check_durations
 from eigentree.estimators.fits.chain_inputs import affected_tables, chain_with_inputs
 from eigentree.estimators.fits.given_tables import (
+    allowed_transitions,
     first_links,
     given_distributions,
     given_emissions,
-    may_follow,
     of_each_chain,
 )
 from eigentree.estimators.fits.known_states import chain_with_known_states, without_known_states
@@ -65,16 +64,16 @@ from eigentree.estimators.mixins.iterative_mixin import IterativeMixin
 from eigentree.inference.sequences.hmm_chain import Chain
 from eigentree.inference.sequences.input_chain import InputChain, InputTables
 from eigentree.inference.sequences.number_steps import NumberPass
-from eigentree.inference.sequences.sequence_passes import MOST_TOGETHER, SequencePass, Symbols, marginal_chains
+from eigentree.inference.sequences.sequence_passes import MOST_TOGETHER, marginal_chains
 from eigentree.messages import notice
-from eigentree.validation import check_cells, finite_number, generator, one_of, whole_number
+from eigentree.validation import check_cells, finite_number, generator, whole_number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from numpy.typing import ArrayLike
 
-    from eigentree.arrays import Booleans, Floats, Integers
+    from eigentree.arrays import Floats, Integers
     from eigentree.data.tables.columns import Columns
     from eigentree.data.tables.state_rules import Categories, NumericRule, UnknownRule
     from eigentree.em.durations.duration_families import DurationName
@@ -397,12 +396,7 @@ class EMHMM(IterativeMixin, InputMixin):
             return InputObjective.of(layout, sequences, weights, prior, self.n_jobs)
         if isinstance(layout, DurationLayout):
             return DurationObjective.of(layout, sequences, weights, prior, self.n_jobs)
-        if isinstance(layout, NumberChainLayout):
-            numbered = NumberPass.of_distinct(sequences, weights, layout.numbers, self.n_jobs)
-            return NumberChainObjective(layout, numbered, prior)
-        symbols = Symbols.of(sequences.codes, sequences.columns.states)
-        walk = SequencePass.of_distinct(symbols, sequences.starts, weights, self.n_jobs)
-        return ChainObjective(layout, walk, prior)
+        return chain_objective(layout, sequences, weights, prior, self.n_jobs)
 
     def _layout(self, sequences: Sequences, weights: Floats, random: np.random.Generator) -> ChainLayout:
         sizes, channels = self._sizes(), sequences.columns.states
@@ -431,6 +425,10 @@ class EMHMM(IterativeMixin, InputMixin):
             )
         return name
 
+    def _allowed(self) -> tuple[Booleans, ...]:
+        """Return which state of each chain may follow which."""
+        return allowed_transitions(self.transitions, self._sizes())
+
     def _sizes(self) -> tuple[int, ...]:
         """Return how many states each chain has."""
         given = self.hidden_states
@@ -441,15 +439,6 @@ class EMHMM(IterativeMixin, InputMixin):
                 f"hidden_states are 1 to {MOST_CHAINS} numbers, one for each chain, not {len(given)}"
             )
         return tuple(whole_number("hidden_states", size, 2 if len(given) > 1 else 1) for size in given)
-
-    def _allowed(self) -> tuple[Booleans, ...]:
-        sizes = self._sizes()
-        if isinstance(self.transitions, str):
-            one_of("transitions", self.transitions, ("full", "left-to-right"))
-            every = tuple(np.ones((size, size), np.bool_) for size in sizes)
-            return every if self.transitions == "full" else tuple(map(np.triu, every))
-        given = of_each_chain("transitions", self.transitions, len(sizes))
-        return tuple(may_follow(own, size) for own, size in zip(given, sizes, strict=True))
 
     def _given(self, problem: SequenceObjective, whole: SequenceObjective) -> Floats:
         """Return the parameters of tables that the user gave to start from.

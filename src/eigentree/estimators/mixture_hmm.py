@@ -15,6 +15,7 @@ from eigentree.em.durations.duration_objective import DurationLayout
 from eigentree.em.number_chains import NumberChainLayout
 from eigentree.errors import ParameterError, quoted
 from eigentree.estimators.em_hmm import EMHMM
+from eigentree.estimators.fits.given_tables import allowed_transitions
 from eigentree.estimators.mixins.constructor_parameters import estimator_class
 from eigentree.estimators.mixins.input_mixin import DIFFER
 from eigentree.estimators.mixins.sequence_mixin import distributions_or_uniform
@@ -175,13 +176,8 @@ class MixtureHMM(EMHMM):
 
     def _allowed(self) -> tuple[Booleans, ...]:
         one_of("transitions", self.transitions, ("full", "left-to-right"))
-        (whole,) = super()._allowed()
+        (whole,) = allowed_transitions(self.transitions, self._sizes())
         return (whole & (self._groups[:, None] == self._groups),)
-
-    def _within(self, states: Integers) -> tuple[Booleans]:
-        """Return which state of a cluster may follow which of it."""
-        every = np.ones((len(states), len(states)), np.bool_)
-        return (every if self.transitions == "full" else np.triu(every),)
 
     def _by_size(self, used: Floats, sizes: Sequence[int]) -> list[Integers]:
         """Return the order of states: by size within clusters, and clusters of as many states by size."""
@@ -221,7 +217,12 @@ class MixtureHMM(EMHMM):
             chain = whole.permuted([states])
             total = chain.links[0].sum()
             first = chain.links[0] / total if total > 0 else np.full(len(states), 1.0 / len(states))
-            own: ChainLayout = ChainLayout((len(states),), chain.order, chain.columns.states, self._within(states))
+            own: ChainLayout = ChainLayout(
+                (len(states),),
+                chain.order,
+                chain.columns.states,
+                allowed_transitions(self.transitions, (len(states),)),
+            )
             if chain.numbers:
                 own = NumberChainLayout.of(own, chain.numbers)
             if isinstance(chain, DurationChain):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from eigentree.data.sequences.sequence_codes import Sequences
 from eigentree.data.sequences.steps import Steps, steps_of
+from eigentree.data.tables.cells import Categorical
 from eigentree.data.tables.columns import Columns
 from eigentree.data.tables.rows import Rows
 from eigentree.data.tables.state_rules import ReadOptions
@@ -21,11 +22,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from eigentree.arrays import Codes, Floats, Integers
+    from eigentree.data.tables.cells import Cells
 
 __all__ = [
     "InputSequences",
     "are_letters",
     "are_symbols",
+    "cells_of_steps",
     "codes_of_steps",
     "design_names",
     "design_of",
@@ -113,6 +116,15 @@ def learned_inputs(inputs: Any, outputs: Sequences) -> Columns:
         if isinstance(array, np.ndarray) and array.dtype.kind == "f":
             kinds[name] = "continuous"
     return Columns.learned(table, ReadOptions(numeric="emissions", kinds=kinds))
+
+
+def cells_of_steps(given: Any, outputs: Sequences, what: str) -> Cells:
+    """Return the only cell of each step, in any form that sequences have."""
+    table, rows = _rows_of(given, outputs, 0, True, what)
+    if len(table.all_names) != 1:
+        raise DataError(f"{what} are one cell for each step, not {len(table.all_names)}")
+    cells = table.column(0, table.all_names[0])
+    return replace(cells, places=cells.places[rows]) if isinstance(cells, Categorical) else cells[rows]
 
 
 def codes_of_steps(given: Any, outputs: Sequences, count: int, what: str) -> Codes:
