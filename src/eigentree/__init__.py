@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from eigentree.data.streams.file_batches import open_table as open_table
     from eigentree.data.streams.partitions import Partitions as Partitions
     from eigentree.data.tables.labeled_table import LabeledTable as LabeledTable
+    from eigentree.data.treebanks.tree import Tree as Tree
+    from eigentree.data.treebanks.tree_sources import read_trees as read_trees
     from eigentree.em.estep.expected_tables import expected_counts as expected_counts
     from eigentree.emissions.base import Emission as Emission
     from eigentree.errors import DataError as DataError
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
     from eigentree.estimators.spectral_hmm import SpectralHMM as SpectralHMM
     from eigentree.estimators.spectral_junction_tree import SpectralJunctionTree as SpectralJunctionTree
     from eigentree.estimators.trees.hidden_markov_tree import HiddenMarkovTree as HiddenMarkovTree
+    from eigentree.estimators.trees.latent_grammar import LatentGrammar as LatentGrammar
     from eigentree.graphs import zoo as zoo
     from eigentree.graphs.graph import LatentGraph as LatentGraph
     from eigentree.graphs.junction_tree import JunctionTree as JunctionTree
@@ -77,6 +80,8 @@ _NAMES = {
     "data.streams.file_batches": "open_table",
     "data.streams.partitions": "Partitions",
     "data.tables.labeled_table": "LabeledTable",
+    "data.treebanks.tree": "Tree",
+    "data.treebanks.tree_sources": "read_trees",
     "em.estep.expected_tables": "expected_counts",
     "emissions.base": "Emission",
     "errors": "DataError EigentreeError FileError GraphError NetworkError ParameterError RankError "
@@ -88,6 +93,7 @@ _NAMES = {
     "estimators.em_junction_tree": "EMJunctionTree",
     "estimators.imputer": "JunctionTreeImputer",
     "estimators.latent_class": "LatentClassModel",
+    "estimators.trees.latent_grammar": "LatentGrammar",
     "estimators.mixture_hmm": "MixtureHMM",
     "estimators.model_files": "load",
     "estimators.model_selection": "select",

@@ -73,7 +73,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
-    from eigentree.arrays import Floats, Integers
+    from eigentree.arrays import Booleans, Floats, Integers
     from eigentree.data.tables.columns import Columns
     from eigentree.data.tables.state_rules import Categories, NumericRule, UnknownRule
     from eigentree.em.durations.duration_families import DurationName

@@ -31,6 +31,7 @@ from eigentree.estimators.online_em import OnlineEMJunctionTree
 from eigentree.estimators.spectral_hmm import SpectralHMM
 from eigentree.estimators.spectral_junction_tree import SpectralJunctionTree
 from eigentree.estimators.trees.hidden_markov_tree import HiddenMarkovTree
+from eigentree.estimators.trees.latent_grammar import LatentGrammar
 from eigentree.graphs import zoo
 from eigentree.graphs.coercion import as_structure, require_structure
 from eigentree.graphs.graph import LatentGraph
@@ -61,6 +62,7 @@ ESTIMATORS: Mapping[str, type[Parameters]] = {
         MixtureHMM,
         SpectralHMM,
         HiddenMarkovTree,
+        LatentGrammar,
         JunctionTreeClassifier,
         JunctionTreeImputer,
         SequenceTagger,

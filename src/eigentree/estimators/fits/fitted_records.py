@@ -13,6 +13,7 @@ from eigentree.data.sequences.steps import FORM
 from eigentree.data.tables.columns import columns_content, columns_of
 from eigentree.em.stored_learning import LEARNER, SEARCH, START
 from eigentree.errors import FileError
+from eigentree.inference.grammars.stored_grammar import grammar_content, read_grammar
 from eigentree.inference.sequences.stored_chain import chain_content, read_chain, read_clusters
 from eigentree.inference.stored_network import network_content, read_network
 from eigentree.io.codec import FLAG, NUMBER, SERIES, VALUE, WHOLE, Field, Record, optional, within
@@ -136,6 +137,17 @@ RECORDS = {
             **COURSE,
         },
         attributes={"chain": "model_"},
+        suffix="_",
+    ),
+    "LatentGrammar": Record(
+        "LatentGrammar",
+        {
+            "grammar": within(grammar_content, lambda reader, content, _: read_grammar(reader, content)),
+            "n_parameters": WHOLE,
+            **ITERATIONS,
+            "start": _start("node"),
+            **COURSE,
+        },
         suffix="_",
     ),
     "SpectralHMM": Record(

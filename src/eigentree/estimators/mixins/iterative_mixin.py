@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from eigentree.data.tables.state_rules import check_rules
-from eigentree.em.em_report import EMReport, StartReport
+from eigentree.em.em_report import EMReport, StartReport, Unit
 from eigentree.em.optimize.stopping import USUAL_TOLERANCES
 from eigentree.errors import ParameterError, quoted
+from eigentree.estimators.mixins.constructor_parameters import Parameters
 from eigentree.estimators.mixins.uncertainty_mixin import UncertaintyMixin
 from eigentree.messages import notice, renamed
 from eigentree.progress import shown_progress
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = [
     "OLD_MULTISTART",
     "IterativeMixin",
+    "RunsMixin",
     "warn_interrupted",
     "warn_not_converged",
 ]
@@ -38,8 +40,8 @@ WHOLES = {"row": "rows", "step": "sequences", "node": "trees"}
 """What is passed over, by the unit that gains are judged by."""
 
 
-class IterativeMixin(UncertaintyMixin):
-    """Checks, progress, fitted attributes, report and standard errors of an estimator that is fitted by EM."""
+class RunsMixin(Parameters):
+    """Checks, progress, fitted attributes and report of an estimator that is fitted by EM."""
 
     structure: Any
     categories: Any
@@ -120,6 +122,10 @@ class IterativeMixin(UncertaintyMixin):
             "n_iter_": best.iterations,
             "converged_": best.converged,
         }
+
+
+class IterativeMixin(RunsMixin, UncertaintyMixin):
+    """What an estimator of tables that is fitted by EM has: runs, and standard errors."""
 
 
 def warn_not_converged(converged: bool, most: int, argument: str = "max_iter") -> None:
