@@ -312,6 +312,7 @@ def saved_files(folder: Path) -> tuple[list[bytes], list[Any]]:
             (et.SpectralHMM(2).fit(steps), steps[:4]),
             (et.LatentClassModel(2, covariates=["age"], **learned).fit(mixed), mixed[:20]),
             (et.LatentClassModel(2, group="x0", **learned).fit(mixed), mixed[:20]),
+            (et.MixtureHMM(2, [2, 1], **learned).fit(rows), gaps),
             (et.EMHMM(2, durations="explicit", max_duration=4, **learned).fit(rows), gaps),
             (et.EMHMM(2, durations="negative_binomial", max_duration=4, **learned).fit(rows), gaps),
             (et.HiddenMarkovTree(2, **learned).fit(trees), [*trees, "(a () (b c))"]),

@@ -48,6 +48,7 @@ CLASSES = (
     "LabeledTensor",
     "LatentGraph",
     "LatentNetwork",
+    "MixtureHMM",
     "PairCounts",
     "SequenceTagger",
     "SpectralHMM",
