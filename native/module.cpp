@@ -25,6 +25,8 @@ void bind_message_passing(nb::module_&);
 void bind_sampling(nb::module_&);
 void bind_chain_rule(nb::module_&);
 void bind_operator_steps(nb::module_&);
+void bind_inside_outside(nb::module_&);
+void bind_parsing(nb::module_&);
 
 namespace {
 
@@ -85,4 +87,6 @@ NB_MODULE(_native, m) {
   bind_sampling(m);
   bind_chain_rule(m);
   bind_operator_steps(m);
+  bind_inside_outside(m);
+  bind_parsing(m);
 }

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from eigentree.estimators.profiles import profiles as profiles
     from eigentree.estimators.spectral_hmm import SpectralHMM as SpectralHMM
     from eigentree.estimators.spectral_junction_tree import SpectralJunctionTree as SpectralJunctionTree
+    from eigentree.estimators.trees.hidden_markov_tree import HiddenMarkovTree as HiddenMarkovTree
     from eigentree.graphs import zoo as zoo
     from eigentree.graphs.graph import LatentGraph as LatentGraph
     from eigentree.graphs.junction_tree import JunctionTree as JunctionTree
@@ -90,6 +91,7 @@ _NAMES = {
     "estimators.profiles": "profiles",
     "estimators.spectral_hmm": "SpectralHMM",
     "estimators.spectral_junction_tree": "SpectralJunctionTree",
+    "estimators.trees.hidden_markov_tree": "HiddenMarkovTree",
     "graphs.graph": "LatentGraph",
     "graphs.junction_tree": "JunctionTree",
     "inference.mixed.mixed_network": "MixedNetwork",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from eigentree.arrays import Floats
+    from eigentree.em.em_report import Unit
     from eigentree.em.multistart import Multistart
     from eigentree.em.optimize.objective import Objective
 
@@ -31,6 +32,10 @@ __all__ = [
 
 OLD_MULTISTART = "race"
 """What "multistart" was called up to 0.2.0."""
+
+
+WHOLES = {"row": "rows", "step": "sequences", "node": "trees"}
+"""What is passed over, by the unit that gains are judged by."""
 
 
 class IterativeMixin(UncertaintyMixin):
@@ -47,7 +52,7 @@ class IterativeMixin(UncertaintyMixin):
     n_iter_: int
     converged_: bool
 
-    _unit: ClassVar[Literal["row", "step"]] = "row"
+    _unit: ClassVar[Unit] = "row"
     _pseudo_count_rules: ClassVar[tuple[str, ...]] = ()
 
     @property
@@ -98,9 +103,7 @@ class IterativeMixin(UncertaintyMixin):
             if state is None:
                 raise
             state = state.rescued(objective)
-            warn_interrupted(
-                f"{state.iterations} iterations on all {'rows' if self._unit == 'row' else 'sequences'}"
-            )
+            warn_interrupted(f"{state.iterations} iterations on all {WHOLES[self._unit]}")
         else:
             assert state is not None
             warn_not_converged(state.best[1].converged, max_iter)
