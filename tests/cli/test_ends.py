@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pandas as pd
@@ -11,6 +12,7 @@ from command_line import in_shell
 from interruptions import interrupted
 
 import eigentree as et
+from eigentree.data.streams.row_batches import Batch, Stream
 
 
 @pytest.fixture(scope="module")
@@ -31,12 +33,13 @@ def test_commands_that_signals_end_leave_a_whole_file() -> None:
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("(ulimit -f 4; eigentree impute model votes.csv -o out.csv)", "'out.csv' cannot be written: File too large"),
-        ("eigentree impute model votes.csv > /dev/full", "standard output: No space left on device"),
-        ("eigentree score model votes.csv --summary > /dev/full", "standard output: No space left on device"),
-        ("eigentree inspect model > /dev/full", "standard output: No space left on device"),
+        (
+            "(ulimit -f 4; eigentree impute model votes.csv -o out.csv)",
+            "'out.csv' cannot be written: File too large",
+        ),
+        ("eigentree impute model votes.csv > /dev/full", "standard input or output: No space left on device"),
+        ("eigentree inspect model > /dev/full", "standard input or output: No space left on device"),
         ("eigentree impute model votes.csv -o /proc/out.csv", "'/proc/out.csv' cannot be written"),
-        ("eigentree impute model votes.csv -o /dev/full", "'/dev/full' is no plain file"),
         ("(ulimit -v 900000; eigentree fit votes.csv --structure mixture --hidden 400000 -o m)", "memory"),
     ],
 )
@@ -51,13 +54,30 @@ def test_no_room_is_said_in_a_sentence(folder: Path, line: str, said: str) -> No
     assert (folder / "out.csv").read_text() == "as it was"
 
 
-def test_files_that_vanish_or_grow_while_they_are_read_are_named(tmp_path: Path) -> None:
-    votes = et.datasets.load_votes(as_frame=True).data
-    for name in ("a.csv", "b.csv"):
-        votes.to_csv(tmp_path / name, index=False)
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda path: path.unlink(), r"there is no file .*b\.csv"),
+        (
+            lambda path: path.write_bytes(path.read_bytes() + path.read_bytes().splitlines(True)[-1]),
+            "the stream had 870 rows",
+        ),
+        (lambda path: path.write_bytes(path.read_bytes()[:-3]), r"b\.csv"),
+    ],
+)
+def test_files_that_vanish_or_change_while_they_are_read_are_named(
+    change: Callable[[Path], object], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    votes = et.datasets.load_votes(as_frame=True).data.astype(object).fillna("none")
     paths = [tmp_path / "a.csv", tmp_path / "b.csv"]
-    rows = et.open_table(paths)
-    et.SpectralJunctionTree(et.zoo.Mixture()).fit(rows)
-    paths[1].unlink()
-    with pytest.raises(et.EigentreeError, match=r"b\.csv"):
-        et.SpectralJunctionTree(et.zoo.Mixture()).fit(rows)
+    for path in paths:
+        votes.to_csv(path, index=False)
+    whole_pass = Stream.whole_pass
+
+    def changed_behind(stream: Stream, columns: Sequence[str] | None = None) -> Iterator[Batch]:
+        yield from whole_pass(stream, columns)
+        change(paths[1])
+
+    monkeypatch.setattr(Stream, "whole_pass", changed_behind)
+    with pytest.raises(et.EigentreeError, match=message):
+        et.SpectralJunctionTree(et.zoo.Mixture()).fit(paths)
