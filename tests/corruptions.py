@@ -218,7 +218,7 @@ def asked(thing: Any, rows: Any) -> None:
         thing.update(rows)
     elif isinstance(thing, et.JunctionTreeImputer):
         thing.transform(rows)
-    elif isinstance(thing, et.JunctionTreeClassifier):
+    elif isinstance(thing, et.JunctionTreeClassifier | et.SequenceTagger):
         thing.predict(rows)
     elif isinstance(thing, et.LatentNetwork):
         thing.decode(rows)
@@ -250,7 +250,7 @@ def distributions(thing: Any, rows: Any) -> Iterator[np.ndarray]:
         thing = thing.estimator_
     if isinstance(thing, et.Statistics):
         return
-    if isinstance(thing, et.JunctionTreeClassifier):
+    if isinstance(thing, et.JunctionTreeClassifier | et.SequenceTagger):
         yield thing.predict_proba(rows)
         return
     numbers = isinstance(rows, pd.DataFrame) or np.asarray(rows).dtype.kind == "f"
@@ -358,10 +358,12 @@ def saved_files(folder: Path) -> tuple[list[bytes], list[Any]]:
             (et.SpectralHMM(2).fit(steps), steps[:4]),
             (et.LatentClassModel(2, covariates=["age"], **learned).fit(mixed), mixed[:20]),
             (et.LatentClassModel(2, group="x0", **learned).fit(mixed), mixed[:20]),
+            (et.MixtureHMM(2, [2, 1], **learned).fit(rows), gaps),
             (et.EMHMM(2, durations="explicit", max_duration=4, **learned).fit(rows), gaps),
             (et.EMHMM(2, durations="negative_binomial", max_duration=4, **learned).fit(rows), gaps),
             (et.HiddenMarkovTree(2, **learned).fit(trees), [*trees, "(a () (b c))"]),
             (et.JunctionTreeClassifier(training="conditional", alpha=1.0, **trained).fit(rows, labels), gaps),
+            (et.SequenceTagger(et.EMHMM(2, **learned), "conditional", 1.0).fit(rows, rows % 2), rows[:20]),
         ]
     files, asked_about = [], []
     for k, (thing, own) in enumerate(things):

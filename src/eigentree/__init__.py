@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from eigentree.data.streams.file_batches import open_table as open_table
     from eigentree.data.streams.partitions import Partitions as Partitions
     from eigentree.data.tables.labeled_table import LabeledTable as LabeledTable
+    from eigentree.data.treebanks.tree import Tree as Tree
+    from eigentree.data.treebanks.tree_sources import read_trees as read_trees
     from eigentree.em.estep.expected_tables import expected_counts as expected_counts
     from eigentree.emissions.base import Emission as Emission
     from eigentree.errors import DataError as DataError
@@ -30,12 +32,14 @@ if TYPE_CHECKING:
     from eigentree.errors import TreewidthError as TreewidthError
     from eigentree.errors import UnknownNameError as UnknownNameError
     from eigentree.estimators.classification.classifier import JunctionTreeClassifier as JunctionTreeClassifier
+    from eigentree.estimators.classification.sequence_tagger import SequenceTagger as SequenceTagger
     from eigentree.estimators.dependencies import dependencies as dependencies
     from eigentree.estimators.em_hmm import EMHMM as EMHMM
     from eigentree.estimators.em_hmm import HMM as HMM
     from eigentree.estimators.em_junction_tree import EMJunctionTree as EMJunctionTree
     from eigentree.estimators.imputer import JunctionTreeImputer as JunctionTreeImputer
     from eigentree.estimators.latent_class import LatentClassModel as LatentClassModel
+    from eigentree.estimators.mixture_hmm import MixtureHMM as MixtureHMM
     from eigentree.estimators.model_files import load as load
     from eigentree.estimators.model_selection import select as select
     from eigentree.estimators.online_em import OnlineEMJunctionTree as OnlineEMJunctionTree
@@ -43,6 +47,7 @@ if TYPE_CHECKING:
     from eigentree.estimators.spectral_hmm import SpectralHMM as SpectralHMM
     from eigentree.estimators.spectral_junction_tree import SpectralJunctionTree as SpectralJunctionTree
     from eigentree.estimators.trees.hidden_markov_tree import HiddenMarkovTree as HiddenMarkovTree
+    from eigentree.estimators.trees.latent_grammar import LatentGrammar as LatentGrammar
     from eigentree.graphs import zoo as zoo
     from eigentree.graphs.graph import LatentGraph as LatentGraph
     from eigentree.graphs.junction_tree import JunctionTree as JunctionTree
@@ -75,16 +80,21 @@ _NAMES = {
     "data.streams.file_batches": "open_table",
     "data.streams.partitions": "Partitions",
     "data.tables.labeled_table": "LabeledTable",
+    "data.treebanks.tree": "Tree",
+    "data.treebanks.tree_sources": "read_trees",
     "em.estep.expected_tables": "expected_counts",
     "emissions.base": "Emission",
     "errors": "DataError EigentreeError FileError GraphError NetworkError ParameterError RankError "
     "TensorError TreewidthError UnknownNameError",
     "estimators.classification.classifier": "JunctionTreeClassifier",
+    "estimators.classification.sequence_tagger": "SequenceTagger",
     "estimators.dependencies": "dependencies",
     "estimators.em_hmm": "EMHMM HMM",
     "estimators.em_junction_tree": "EMJunctionTree",
     "estimators.imputer": "JunctionTreeImputer",
     "estimators.latent_class": "LatentClassModel",
+    "estimators.trees.latent_grammar": "LatentGrammar",
+    "estimators.mixture_hmm": "MixtureHMM",
     "estimators.model_files": "load",
     "estimators.model_selection": "select",
     "estimators.online_em": "OnlineEMJunctionTree",
