@@ -202,9 +202,8 @@ def _least_risk(
     count = len(words)
     best = np.full((count + 1, count + 1), -np.inf)
     filled = np.flatnonzero(np.diff(cells.first))
-    highest = np.maximum.reduceat(posteriors, cells.first[filled])
     own = np.full(len(cells.first) - 1, -np.inf)
-    own[filled] = np.where(highest > 0, highest, -np.inf)
+    own[filled] = np.maximum.reduceat(posteriors, cells.first[filled])
     best[_spans(count)] = own
     middle = np.zeros((count + 1, count + 1), np.int64)
     for width in range(2, count + 1):
