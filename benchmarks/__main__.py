@@ -49,6 +49,7 @@ TOPICS = (
     "continuous_sequences",
     "automata",
     "transducers",
+    "parsing",
     "coverage",
 )
 DRAWING = ("accuracy", "consistency")

@@ -85,6 +85,7 @@ FUNCTIONS = (
     "distal_outcomes()",
     "expected_counts()",
     "goodness_of_fit()",
+    "labelled_f1()",
     "learn_structure()",
     "likelihood_ratio_test()",
     "multiple_imputation()",

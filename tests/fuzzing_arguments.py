@@ -810,6 +810,19 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
     },
     "classification_table()": {"model": _fitted_here, "X": data, "sample_weight": weights}
     | {"target": of(None, None, "h0", "h", "x0")},
+    "labelled_f1()": {
+        name: of(
+            ["(S (NP she) (VP (V sees) (NP (D the) (N cat))))"],
+            ["(S (VP (NP she) (V sees)) (NP (D the) (N cat)))"],
+            ["(S she sees the cat)", "(S she)"],
+            [("S", "she", None)],
+            ["(S"],
+            [],
+            None,
+        )
+        for name in ("gold", "parsed")
+    }
+    | {"ignore": of(("TOP",), ["NP", "D"], (), "S", 3)},
     "fit_statistics": {"statistics": pooled(lambda: POOL.statistics)},
     "fit_moments": {"source": pooled(lambda: [*POOL.networks, *POOL.counts, _Moments()])},
     "plan": {
