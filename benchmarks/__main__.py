@@ -25,6 +25,7 @@ TOPICS = (
     "memory",
     "large",
     "growth",
+    "load",
     "peers",
     "plan",
     "accuracy",
