@@ -87,7 +87,7 @@ def _show_drawn(sizes: tuple[int, ...], seeds: Any) -> None:
         "seconds",
     ]
     show_table(
-        f"{CLUSTERS} clusters of {STATES} states, {STEPS} steps of {SYMBOLS} symbols, a covariate; {len(seeds)} times",
+        f"{CLUSTERS} clusters of {STATES} states, {STEPS} steps of {SYMBOLS} symbols; {len(seeds)} times",
         head,
         rows,
     )
