@@ -25,6 +25,7 @@ TOPICS = (
     "memory",
     "large",
     "growth",
+    "grammars",
     "peers",
     "plan",
     "accuracy",
