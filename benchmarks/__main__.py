@@ -26,6 +26,7 @@ TOPICS = (
     "large",
     "growth",
     "grammars",
+    "load",
     "peers",
     "plan",
     "accuracy",
@@ -49,6 +50,7 @@ TOPICS = (
     "continuous_sequences",
     "automata",
     "transducers",
+    "parsing",
     "coverage",
 )
 DRAWING = ("accuracy", "consistency")
