@@ -25,6 +25,8 @@ TOPICS = (
     "memory",
     "large",
     "growth",
+    "grammars",
+    "load",
     "peers",
     "plan",
     "accuracy",
@@ -49,6 +51,7 @@ TOPICS = (
     "continuous_sequences",
     "automata",
     "transducers",
+    "parsing",
     "coverage",
 )
 DRAWING = ("accuracy", "consistency")
