@@ -14,8 +14,10 @@ from hypothesis import strategies as st
 
 from eigentree.data.treebanks.binarisation import Binarisation
 from eigentree.data.treebanks.tree import Tree
-from eigentree.data.treebanks.tree_rows import TreeEncoder, TreeRows
+from eigentree.data.treebanks.tree_encoder import TreeEncoder, encoded_blocks
+from eigentree.data.treebanks.tree_rows import TreeRows
 from eigentree.data.treebanks.tree_sources import read_trees, trees_of
+from eigentree.data.treebanks.tree_store import TreeStore
 from eigentree.data.treebanks.word_classes import WordClasses
 from eigentree.errors import DataError, FileError
 
@@ -64,10 +66,10 @@ def test_codes_are_undone_and_do_not_depend_on_order(given_trees: list[Tree], ra
     encoder = TreeEncoder()
     for tree in normal:
         encoder.add(tree)
-    symbols, rows = encoder.learned(1, "signature")
+    symbols, (rows,) = encoder.learned(1, "signature")
     assert [rows.tree(number, symbols) for number in range(rows.count)] == normal
     parts = [rows.part(number, number + 1) for number in range(rows.count)]
-    again = TreeRows.of(normal, symbols)
+    (again,) = encoded_blocks(normal, symbols)
     arrays = (vars(each).values() for each in (TreeRows.joined(parts), rows, again))
     for part, whole, direct in zip(*arrays, strict=True):
         assert part.dtype == whole.dtype == direct.dtype
@@ -84,13 +86,30 @@ def test_codes_are_undone_and_do_not_depend_on_order(given_trees: list[Tree], ra
     assert symbols.rule_counts.sum() + symbols.lexicon_counts.sum() == len(rows.labels)
 
 
+def test_blocks_on_disk_are_those_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("eigentree.data.treebanks.tree_encoder.BLOCK_NODES", 8)
+    normal = [Tree.parse(f"(S (A a{k % 3}) (B (A a) (B b)))") for k in range(20)]
+    stores = []
+    for memory in (0, 30, 1_000):
+        encoder = TreeEncoder(store=TreeStore(memory))
+        for tree in normal:
+            encoder.add(tree)
+        symbols, store = encoder.learned(1, "single")
+        assert (len(store), store.trees, store.nodes) == (10, 20, 100)
+        whole = TreeRows.joined([*store])
+        assert [whole.tree(number, symbols) for number in range(20)] == normal
+        stores.append(whole)
+    for other in stores[1:]:
+        assert all(map(np.array_equal, vars(stores[0]).values(), vars(other).values()))
+
+
 def test_trees_may_be_deeper_than_the_stack() -> None:
     deep = Tree.parse("(A x " * 30_000 + "y" + ")" * 30_000)
     normal = Binarisation().binarised(deep)
     assert Binarisation().restored(normal) == deep
     encoder = TreeEncoder()
     encoder.add(normal)
-    assert encoder.learned(1, "single")[1].count == 1
+    assert encoder.learned(1, "single")[1].trees == 1
 
 
 def test_files_of_brackets_and_of_json(tmp_path: Path) -> None:

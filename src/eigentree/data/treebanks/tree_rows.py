@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from eigentree.data.treebanks.binarisation import INTERMEDIATE, is_intermediate
 from eigentree.data.treebanks.tree import Tree
-from eigentree.data.treebanks.word_classes import WordClasses
-from eigentree.errors import DataError, quoted, what_there_is
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from eigentree.arrays import Booleans, Integers
-    from eigentree.data.treebanks.word_classes import UnknownWords
+    from eigentree.data.treebanks.word_classes import WordClasses
 
-__all__ = ["ANY_ADDED", "ANY_LABEL", "ANY_WORD", "GrammarSymbols", "TreeEncoder", "TreeRows"]
+__all__ = ["ANY_ADDED", "ANY_LABEL", "ANY_WORD", "GrammarSymbols", "Nodes", "TreeRows", "join_codes"]
 
 ANY_LABEL, ANY_ADDED = -1, -2
 """Codes of a label that is missing, and of that of a node which binarisation added below one."""
@@ -28,7 +26,8 @@ ANY_LABEL, ANY_ADDED = -1, -2
 ANY_WORD = -2
 """The code of a word that is missing."""
 
-Nodes = NDArray[np.int32]
+Nodes: TypeAlias = NDArray[np.int32]
+"""One number for each node."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,19 +66,19 @@ class GrammarSymbols:
 
     def rule_of(self, parents: Nodes | Integers, left: Nodes | Integers, right: Nodes | Integers) -> Nodes:
         """Return the place in `rules` of each triple of labels, -1 where there is none."""
-        return _places(self._rule_keys, _joined(len(self.labels), parents, left, right))
+        return _places(self._rule_keys, join_codes(len(self.labels), parents, left, right))
 
     def pair_of(self, labels: Nodes | Integers, words: Nodes | Integers) -> Nodes:
         """Return the place in `lexicon` of each pair of a label and a word, -1 where there is none."""
-        return _places(self._pair_keys, _joined(len(self.words.names), labels, words))
+        return _places(self._pair_keys, join_codes(len(self.words.names), labels, words))
 
     @cached_property
     def _rule_keys(self) -> Integers:
-        return _joined(len(self.labels), *self.rules.T)
+        return join_codes(len(self.labels), *self.rules.T)
 
     @cached_property
     def _pair_keys(self) -> Integers:
-        return _joined(len(self.words.names), *self.lexicon.T)
+        return join_codes(len(self.words.names), *self.lexicon.T)
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,15 +154,15 @@ class TreeRows:
         )
 
     @classmethod
-    def of(cls, trees: Iterable[Tree], symbols: GrammarSymbols, unknown_is_missing: bool = False) -> TreeRows:
-        """Return trees in normal form, encoded by the symbols of a grammar.
-
-        Raises `DataError` where a label is unknown, unless it is taken for missing.
-        """
-        encoder = TreeEncoder(symbols, unknown_is_missing)
-        for tree in trees:
-            encoder.add(tree)
-        return encoder.rows()
+    def with_rules(
+        cls, labels: Nodes, left: Nodes, words: Nodes, offsets: Integers, symbols: GrammarSymbols
+    ) -> TreeRows:
+        """Return trees given all but the places of their rules."""
+        rule = np.full(len(labels), -1, np.int32)
+        inner, outer = np.flatnonzero(left >= 0), np.flatnonzero(left < 0)
+        rule[inner] = symbols.rule_of(labels[inner], labels[left[inner]], labels[inner - 1])
+        rule[outer] = symbols.pair_of(labels[outer], words[outer])
+        return cls(labels, left, words, rule, offsets)
 
     def tree(self, number: int, symbols: GrammarSymbols) -> Tree:
         """Return a tree in normal form, with the names of classes in place of rare words."""
@@ -180,140 +179,7 @@ class TreeRows:
         return built[0]
 
 
-@dataclass(eq=False)
-class TreeEncoder:
-    """Takes in trees in normal form one after the other; afterwards gives the symbols and the encoded trees.
-
-    Without symbols, labels and words are numbered as they come, and get their codes at the end: one pass over the
-    trees is enough, and neither their order nor copies of labels matter.
-    """
-
-    symbols: GrammarSymbols | None = None
-    unknown_is_missing: bool = False
-    _labels: dict[str, int] = field(default_factory=dict)
-    _words: dict[str, int] = field(default_factory=dict)
-    _nodes: tuple[list[int], list[int], list[int]] = field(default_factory=lambda: ([], [], []))
-    _offsets: list[int] = field(default_factory=lambda: [0])
-
-    def __post_init__(self) -> None:
-        if self.symbols is not None:
-            self._labels = self.symbols.label_codes
-
-    def add(self, tree: Tree) -> None:
-        """Take in one tree; raise `DataError`, and take in nothing, unless it is in normal form and known."""
-        labels, left, words = self._nodes
-        begin = len(labels)
-        try:
-            # Post-order is the reverse of: a node, then the right subtree, then the left one.
-            order: list[Tree] = []
-            stack = [tree]
-            while stack:
-                node = stack.pop()
-                order.append(node)
-                if len(node.children) > 1 or isinstance(node.children[0], Tree):
-                    stack += _two(node)
-            roots: list[int] = []
-            for place, node in enumerate(reversed(order), begin):
-                labels.append(self._label(node))
-                if len(node.children) == 1:
-                    left.append(-1)
-                    words.append(self._word(node.children[0]))
-                else:
-                    roots.pop()
-                    left.append(roots.pop())
-                    words.append(-1)
-                roots.append(place)
-        except DataError as error:
-            for each in self._nodes:
-                del each[begin:]
-            raise DataError(f"tree {len(self._offsets) - 1}: {error}") from None
-        self._offsets.append(len(labels))
-
-    def rows(self) -> TreeRows:
-        """Return the trees so far, encoded by the symbols that were given."""
-        assert self.symbols is not None
-        labels, left, words = (np.array(each, np.int32) for each in self._nodes)
-        return _with_rules(labels, left, words, np.array(self._offsets, np.int64), self.symbols)
-
-    def learned(self, least: int, unknown: UnknownWords) -> tuple[GrammarSymbols, TreeRows]:
-        """Return the symbols of the trees, and the trees.
-
-        Parameters
-        ----------
-        least : int
-            How often a word occurs at least that is known by itself.
-        unknown : {"signature", "single"}
-        """
-        labels, left, words = (np.array(each, np.int32) for each in self._nodes)
-        occurrences = np.bincount(words[words >= 0], minlength=len(self._words)).tolist()
-        vocabulary = WordClasses.of(dict(zip(self._words, occurrences, strict=True)), least, unknown)
-        names = sorted(self._labels)
-        # Codes that are negative stand for themselves.
-        label_codes = np.array([*(names.index(name) for name in self._labels), ANY_ADDED, ANY_LABEL], np.int32)
-        word_codes = np.array([*vocabulary.codes(self._words), ANY_WORD, -1], np.int32)
-        labels, words = label_codes[labels], word_codes[words]
-        offsets = np.array(self._offsets, np.int64)
-        plain = GrammarSymbols(tuple(names), vocabulary, *_rules(labels, left, words))
-        return plain, _with_rules(labels, left, words, offsets, plain)
-
-    def _label(self, node: Tree) -> int:
-        label = node.label
-        if label == INTERMEDIATE and len(node.children) == 2:
-            return ANY_ADDED
-        if label is None:
-            return ANY_LABEL
-        code = self._labels.get(label)
-        if code is not None:
-            return code
-        if self.symbols is None:
-            self._labels[label] = len(self._labels)
-            return len(self._labels) - 1
-        if self.unknown_is_missing:
-            return ANY_ADDED if is_intermediate(label) and len(node.children) == 2 else ANY_LABEL
-        raise DataError(
-            f"the label {quoted(label)} is not one of the training data{what_there_is(label, self._labels)}; "
-            f"unknown_labels='missing' marginalises it out"
-        )
-
-    def _word(self, word: object) -> int:
-        if word is None:
-            return ANY_WORD
-        assert isinstance(word, str)
-        return self.symbols.words.code(word) if self.symbols else self._words.setdefault(word, len(self._words))
-
-
-def _two(node: Tree) -> tuple[Tree, Tree]:
-    if len(node.children) == 2:
-        left, right = node.children
-        if isinstance(left, Tree) and isinstance(right, Tree):
-            return left, right
-    raise DataError(
-        f"the node {quoted(node.label)} has {len(node.children)} children, and in normal form a node has two nodes "
-        f"or one word; binarise the trees"
-    )
-
-
-def _rules(labels: Nodes, left: Nodes, words: Nodes) -> tuple[Integers, Integers, Integers, Integers]:
-    """Return the different rules and pairs of labels and words, and how often each occurs."""
-    inner = np.flatnonzero(left >= 0)
-    triples = np.stack([labels[inner], labels[left[inner]], labels[inner - 1]], axis=1).astype(np.int64)
-    outer = np.flatnonzero((left < 0) & (words >= 0))
-    pairs = np.stack([labels[outer], words[outer]], axis=1).astype(np.int64)
-    rules, rule_counts = np.unique(triples[(triples >= 0).all(axis=1)], axis=0, return_counts=True)
-    lexicon, lexicon_counts = np.unique(pairs[(pairs >= 0).all(axis=1)], axis=0, return_counts=True)
-    return rules, lexicon, rule_counts, lexicon_counts
-
-
-def _with_rules(labels: Nodes, left: Nodes, words: Nodes, offsets: Integers, symbols: GrammarSymbols) -> TreeRows:
-    rule = np.full(len(labels), -1, np.int32)
-    inner = np.flatnonzero(left >= 0)
-    rule[inner] = symbols.rule_of(labels[inner], labels[left[inner]], labels[inner - 1])
-    outer = np.flatnonzero(left < 0)
-    rule[outer] = symbols.pair_of(labels[outer], words[outer])
-    return TreeRows(labels, left, words, rule, offsets)
-
-
-def _joined(base: int, *codes: Nodes | Integers) -> Integers:
+def join_codes(base: int, *codes: Nodes | Integers) -> Integers:
     """Return one number for each tuple of codes, -1 where one of them is negative."""
     key = np.zeros(len(codes[0]), np.int64)
     known = np.ones(len(key), np.bool_)
