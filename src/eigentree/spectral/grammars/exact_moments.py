@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.sparse import csr_array
 
+from eigentree.counting.tree_windows import FEATURES
 from eigentree.errors import NetworkError
 from eigentree.spectral.grammars.grammar_moments import ProjectedMoments
-from eigentree.spectral.grammars.node_features import FEATURES
 from eigentree.spectral.learn.bonds import PairMoment
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class ExactMoments:
 
     @cached_property
     def _states(self) -> list[Floats]:
-        """The expected number of nodes of each label in each state: those above them, and their children, and on."""
+        """The expected number of nodes of each label in each state: roots, their children, and so on."""
         symbols, grammar = self.symbols, self.grammar
         at = np.concatenate([[0], np.cumsum(grammar.states)])
         below = np.zeros((at[-1], at[-1]))
@@ -115,9 +115,7 @@ class ExactMoments:
         lexicon = np.concatenate([np.pad(each, ((0, most - len(each)), (0, 0))).T for each in pairs])
         roots = [inside[label] @ self.grammar.root(label) for label in labels]
         at_root = np.stack([np.pad(each, (0, most - len(each))) for each in roots])
-        return ProjectedMoments(
-            rules, means(lexicon, self.lexicon[:, None]), means(at_root, self.roots[:, None])
-        )
+        return ProjectedMoments(rules, means(lexicon, self.lexicon[:, None]), means(at_root, self.roots[:, None]))
 
     @cached_property
     def _tables(self) -> list[Floats]:

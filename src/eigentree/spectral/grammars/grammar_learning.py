@@ -1,4 +1,4 @@
-r"""Operators of rules and words from moments of nodes: singular vectors, whitening, and shrinkage toward frequencies.
+r"""Operators of rules and words from moments of nodes: singular vectors, whitening, shrinkage to frequencies.
 
 With the singular vectors of :math:`\Omega^a` maps are made such that :math:`E[Y Z^T \mid a] = I`, the constant
 being the first of both. Then what a node of state h shows inside and outside are two bases of one space, and
@@ -6,11 +6,11 @@ being the first of both. Then what a node of state h shows inside and outside ar
 .. math:: C_{a \to b\,c} = E[1\{a \to b\,c\}\; Y_b \otimes Y_c \otimes Z_a \mid a], \quad
           L_{a \to x} = E[1\{a \to x\}\; Z_a \mid a], \quad s_a = E[1\{a \text{ is the root}\}\; Y_a]
 
-are the grammar up to a change of basis of each label (Cohen et al., 2012). On few data two things are shrunk, by one
-factor kappa of the noise: the directions of each label's bond, as those of tables; and the moments of each rule,
-pair and root toward what they are without hidden states. Of a rule these are its cumulants: means of either
-child and of the node's outside, covariances of two, and the third moment. All of one kind have the variance
-over rules that the data show, and that part of it is kept which n nodes of the rule make sure of (empirical Bayes).
+are the grammar up to a change of basis of each label (Cohen et al., 2012). On few data two things are shrunk, by
+one factor kappa of the noise: the directions of each label's bond, as those of tables; and the moments of each
+rule, pair and root toward what they are without hidden states. Of a rule these are its cumulants: means of either
+child and of the node's outside, covariances of two, and the third moment. All of one kind have the variance over
+rules that the data show, and the part of them is kept that n nodes of the rule make sure of (empirical Bayes).
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from eigentree.counting.tree_windows import FEATURES
 from eigentree.inference.threads import one_thread
 from eigentree.spectral.grammars.grammar_moments import FeatureMaps
 from eigentree.spectral.grammars.grammar_operators import GrammarOperators
-from eigentree.spectral.grammars.node_features import FEATURES
 from eigentree.spectral.learn.bonds import NO_SIGNAL, sparse_bond
 from eigentree.spectral.learn.spectral_fit import LearnedEdge
 
@@ -94,11 +94,11 @@ class GrammarFit:
         words = words * padded[of_pairs] * (self.lexicon / known[of_pairs])[:, None]
         starts = _shrunk(self.starts, self.roots, self.ranks - 1, shrinkage)
         starts[:, 0] = 1.0
-        return GrammarOperators(symbols, self.ranks, tuple(rules), words, starts, self.roots / self.roots.sum())
+        return GrammarOperators(symbols, self.ranks, tuple(rules), words, starts)
 
     @cached_property
     def _signal(self) -> tuple[Floats, Floats]:
-        """Of each of the 8 kinds of cumulants: the sum of squares of all rules times their nodes, and of entries."""
+        """Of each of the 8 kinds of cumulants the sum of squares, noise aside, and of entries, times nodes."""
         squares, entries, noise = np.zeros(8), np.zeros(8), np.zeros(8)
         for own, count in zip(self.cumulants, self.rules.tolist(), strict=True):
             kinds = _kinds(own.shape).ravel()

@@ -1,6 +1,6 @@
 r"""Moments of the nodes of trees: of inside and outside features, and of rules with both.
 
-Write :math:`\phi` for the inside and :math:`\psi` for the outside features of a node, as in `node_features`, each
+Write :math:`\phi` for the inside and :math:`\psi` for the outside features of a node, as in `TreeWindows`, each
 one-hot and averaged over its symbols. Of each label `a` the pair moment :math:`\Omega^a = E[\phi\psi^T \mid a]` is
 wanted first, and with maps :math:`Y = U_a^T\phi` and :math:`Z = V_a^T\psi` made from it, of each rule
 :math:`E[Y_b \otimes Y_c \otimes Z_a \mid a \to b\,c]` (Cohen et al., 2012).
@@ -15,14 +15,17 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 import numpy as np
 from scipy.sparse import csr_array
 
-from eigentree.spectral.grammars.node_features import FEATURES, NodeFeatures
+from eigentree.counting.tree_windows import FEATURES, INSIDE, LEFT, NONE, OUTSIDE, RIGHT
 from eigentree.spectral.learn.bonds import PairMoment
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from numpy.typing import NDArray
+
     from eigentree.arrays import Floats, Integers
-    from eigentree.data.treebanks.tree_rows import GrammarSymbols, TreeRows
+    from eigentree.counting.tree_windows import TreeWindows
+    from eigentree.data.treebanks.tree_rows import GrammarSymbols
 
 __all__ = ["CountedMoments", "FeatureMaps", "GrammarMoments", "ProjectedMoments"]
 
@@ -91,125 +94,143 @@ class GrammarMoments(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class CountedMoments:
-    """The moments of encoded trees.
-
-    Counts are whole numbers. Means of mapped features are sums of floats, in the order of the nodes.
+    """The moments of counted windows, in sums whose order is that of the windows.
 
     Attributes
     ----------
-    rows : TreeRows
-        All labels are known.
-    symbols : GrammarSymbols
+    windows : TreeWindows
     """
 
-    rows: TreeRows
-    symbols: GrammarSymbols
+    windows: TreeWindows
     exact = False
 
-    @cached_property
+    @property
+    def symbols(self) -> GrammarSymbols:
+        """The labels, words and rules."""
+        return self.windows.symbols
+
+    @property
     def nodes(self) -> Floats:
         """How many nodes of each label there are."""
-        return np.bincount(self.rows.labels, minlength=len(self.symbols.labels)).astype(np.float64)
-
-    @cached_property
-    def _expanded(self) -> Floats:
-        own = self._features.inside[:, 0]
-        size = len(self.symbols.rules) + len(self.symbols.lexicon)
-        return np.bincount(own[own >= 0], minlength=size).astype(np.float64)
+        return self.windows.nodes
 
     @property
     def rules(self) -> Floats:
         """How many nodes of each rule."""
-        return self._expanded[: len(self.symbols.rules)]
+        return self.windows.expansions[: len(self.symbols.rules)]
 
     @property
     def lexicon(self) -> Floats:
         """How many nodes of each pair of the lexicon."""
-        return self._expanded[len(self.symbols.rules) :]
+        return self.windows.expansions[len(self.symbols.rules) :]
 
     @cached_property
     def roots(self) -> Floats:
         """How many roots of each label."""
-        roots = self.rows.labels[self.rows.offsets[1:] - 1]
-        return np.bincount(roots, minlength=len(self.symbols.labels)).astype(np.float64)
+        at = self._roots
+        labels = self.windows.codes[at, 0]
+        return np.bincount(labels, self.windows.counts[at], len(self.symbols.labels)).astype(np.float64)
 
     def pair(self, label: int) -> PairMoment:
         """Return the moment of the features that nodes of a label have, as the joint table of two columns."""
-        inside, outside = self._sparse[label]
-        total = FEATURES**2 * max(inside.shape[0], 1)
+        inside, outside = self._one_hot(label, 0), self._one_hot(label, 1)
+        counts = self.windows.counts[self._range(label)]
+        total = FEATURES**2 * max(float(counts.sum()), 1.0)
         none = np.zeros((inside.shape[1], 0)), np.zeros((outside.shape[1], 0))
-        return PairMoment((inside.T @ outside).tocsr() / total, *none)
+        weighted = outside.multiply(counts[:, None])
+        return PairMoment((inside.T @ weighted).tocsr() / total, *none)
 
     def deviations(self, label: int, maps: FeatureMaps) -> tuple[Floats, Floats]:
-        """Return the standard deviations of mapped features."""
-        inside, outside = self._sparse[label]
-        # Their means are 0, but for the constant's.
-        return _root_mean_square(inside @ maps.inside), _root_mean_square(outside @ maps.outside)
+        """Return the standard deviations of mapped features, whose means are 0 but for the constant's."""
+        counts = self.windows.counts[self._range(label)]
+        below, around = (
+            np.sqrt(counts @ (self._one_hot(label, side) @ own) ** 2 / counts.sum()) / FEATURES
+            for side, own in enumerate(maps)
+        )
+        return np.asarray(below), np.asarray(around)
 
     def projected(self, maps: Sequence[FeatureMaps]) -> ProjectedMoments:
         """Return the means of mapped features."""
-        rows = self.rows
-        most = max(own.inside.shape[1] for own in maps)
-        inside, outside = (np.zeros((len(rows.labels), most)) for _ in range(2))
-        for label, own in enumerate(maps):
-            at, (below, around) = self._nodes_of[label], self._sparse[label]
-            inside[at, : own.inside.shape[1]] = below @ own.inside / FEATURES
-            outside[at, : own.outside.shape[1]] = around @ own.outside / FEATURES
+        codes, counts = self.windows.codes, self.windows.counts.astype(np.float64)
+        labels = range(len(maps))
         ranks = [own.inside.shape[1] for own in maps]
-        expanded = self._features.inside[:, 0]
-        count = len(self.symbols.rules)
-        order = np.argsort(expanded, kind="stable")
-        begins = np.searchsorted(expanded[order], np.arange(count + 1))
+        count, widest = len(self.symbols.rules), max(ranks)
+        outside = np.zeros((len(codes), widest))
+        for label in labels:
+            outside[self._range(label), : ranks[label]] = self._one_hot(label, 1) @ maps[label].outside / FEATURES
+        own = codes[:, INSIDE.start]
+        inner = np.flatnonzero((own >= 0) & (own < count))
+        sides = []
+        for place, part in ((1, LEFT), (2, RIGHT)):
+            below = self.symbols.rules[own[inner], place]
+            values = np.zeros((len(inner), widest))
+            for label in labels:
+                at = np.flatnonzero(below == label)
+                values[at, : ranks[label]] = self._mapped(label, codes[inner[at], part], maps[label].inside)
+            sides.append(values)
+        order = np.argsort(own[inner], kind="stable")
+        ends = np.searchsorted(own[inner][order], np.arange(count + 1))
+        weighted = outside * counts[:, None]
         rules = []
         for rule, (a, b, c) in enumerate(self.symbols.rules.tolist()):
-            at = order[begins[rule] : begins[rule + 1]]
-            both = inside[rows.left[at], : ranks[b], None] * inside[at - 1, None, : ranks[c]]
-            total = both.reshape(len(at), -1).T @ outside[at, : ranks[a]]
-            rules.append(total.reshape(ranks[b], ranks[c], ranks[a]) / max(len(at), 1))
-        outer = expanded >= count
-        roots = rows.offsets[1:] - 1
+            at = order[ends[rule] : ends[rule + 1]]
+            both = sides[0][at, : ranks[b], None] * sides[1][at, None, : ranks[c]]
+            total = both.reshape(len(at), ranks[b] * ranks[c]).T @ weighted[inner[at], : ranks[a]]
+            rules.append(total.reshape(ranks[b], ranks[c], ranks[a]) / max(float(self.rules[rule]), 1.0))
+        outer = own >= count
+        roots = np.zeros((len(self._roots), widest))
+        for label in np.unique(codes[self._roots, 0]).tolist():
+            at = np.flatnonzero(codes[self._roots, 0] == label)
+            roots[at, : ranks[label]] = self._mapped(label, codes[self._roots[at], INSIDE], maps[label].inside)
         return ProjectedMoments(
             rules,
-            _means(expanded[outer] - count, outside[outer], len(self.symbols.lexicon)),
-            _means(rows.labels[roots], inside[roots], len(self.symbols.labels)),
+            _means(own[outer] - count, weighted[outer], self.lexicon),
+            _means(codes[self._roots, 0], roots * counts[self._roots, None], self.roots),
         )
 
     @cached_property
-    def _features(self) -> NodeFeatures:
-        return NodeFeatures.of(self.rows, self.symbols)
+    def _roots(self) -> Integers:
+        """The windows of roots."""
+        return np.flatnonzero(self.windows.codes[:, OUTSIDE.start] == NONE)
 
     @cached_property
-    def _nodes_of(self) -> list[Integers]:
-        """The nodes of each label."""
-        order = np.argsort(self.rows.labels, kind="stable")
-        return np.split(order, np.cumsum(self.nodes.astype(np.int64))[:-1])
+    def _begins(self) -> Integers:
+        return np.searchsorted(self.windows.codes[:, 0], np.arange(len(self.symbols.labels) + 1))
+
+    def _range(self, label: int) -> slice:
+        """Return the windows of a label."""
+        return slice(*self._begins[label : label + 2].tolist())
 
     @cached_property
-    def _sparse(self) -> list[tuple[csr_array, csr_array]]:
-        """The features of the nodes of each label, one-hot: a dictionary of those that occur, in their order."""
-        return [
-            (_one_hot(self._features.inside[nodes]), _one_hot(self._features.outside[nodes]))
-            for nodes in self._nodes_of
-        ]
+    def _names(self) -> list[tuple[list[NDArray[np.int32]], list[NDArray[np.int32]]]]:
+        """For each label, the dictionaries of its inside and its outside features: all symbols of each place."""
+        found = []
+        for label in range(len(self.symbols.labels)):
+            own = self.windows.codes[self._range(label)]
+            inside, outside = ([np.unique(symbols) for symbols in own[:, part].T] for part in (INSIDE, OUTSIDE))
+            found.append((inside, outside))
+        return found
+
+    def _columns(self, names: list[NDArray[np.int32]], symbols: NDArray[np.int32]) -> Integers:
+        """Return the feature that each symbol is, of those of all places."""
+        first = np.cumsum([0, *map(len, names)])
+        each = zip(names, symbols.T, first.tolist(), strict=False)
+        return np.stack([np.searchsorted(known, own) + begin for known, own, begin in each], axis=1)
+
+    def _one_hot(self, label: int, side: int) -> csr_array:
+        """Return the inside (side 0) or outside (side 1) features of a label's windows."""
+        names = self._names[label][side]
+        columns = self._columns(names, self.windows.codes[self._range(label), (INSIDE, OUTSIDE)[side]])
+        ends = np.arange(0, columns.size + 1, FEATURES)
+        shape = len(columns), sum(map(len, names))
+        return csr_array((np.ones(columns.size), columns.ravel(), ends), shape=shape)
+
+    def _mapped(self, label: int, symbols: NDArray[np.int32], own: Floats) -> Floats:
+        """Return the mapped inside features of nodes of a label, given their symbols."""
+        return np.asarray(own[self._columns(self._names[label][0], symbols)].mean(axis=1))
 
 
-def _one_hot(features: Integers) -> csr_array:
-    """Return the symbols of nodes as a sparse matrix: a column for each symbol that occurs in each place."""
-    columns, width = np.empty_like(features), 0
-    for place, symbols in enumerate(features.T):
-        names, codes = np.unique(symbols, return_inverse=True)
-        columns[:, place] = codes + width
-        width += len(names)
-    ends = np.arange(0, columns.size + 1, features.shape[1])
-    return csr_array((np.ones(columns.size), columns.ravel(), ends), shape=(len(features), width))
-
-
-def _root_mean_square(values: Floats) -> Floats:
-    return np.asarray(np.sqrt(np.mean(values**2, axis=0))) / FEATURES
-
-
-def _means(groups: Integers, values: Floats, count: int) -> Floats:
+def _means(groups: Integers | NDArray[np.int32], sums: Floats, counts: Floats) -> Floats:
     """Return the mean of the values of each group, 0 where it is empty."""
-    sizes = np.maximum(np.bincount(groups, minlength=count), 1)
-    sums = [np.bincount(groups, column, count) for column in values.T]
-    return np.stack(sums, axis=1) / sizes[:, None]
+    total = [np.bincount(groups, column, len(counts)) for column in sums.T]
+    return np.stack(total, axis=1) / np.maximum(counts, 1.0)[:, None]

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from eigentree.inference.threads import one_thread
-from eigentree.spectral.grammars.node_features import expansions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,8 +37,6 @@ class GrammarOperators:
         Inside vectors of words, 0 behind those of their label.
     starts : array, shape (labels, largest rank)
         Outside vectors of roots.
-    roots : array, shape (labels,)
-        The distribution of the label of the root.
     """
 
     symbols: GrammarSymbols
@@ -47,7 +44,6 @@ class GrammarOperators:
     rules: tuple[Floats, ...]
     words: Floats
     starts: Floats
-    roots: Floats
 
     @cached_property
     def heads(self) -> tuple[Floats, ...]:
@@ -73,7 +69,7 @@ class GrammarOperators:
         )
 
     def inside(self, rows: TreeRows) -> Floats:
-        """Return the inside vector of each node, divided by its first entry; the unit vector where it is unknown."""
+        """Return the inside vector of each node, divided by its first entry; the unit vector where unknown."""
         found = self._units(len(rows.labels))
         known = np.flatnonzero((rows.left < 0) & (rows.rule >= 0))
         found[known] = scaled(self.words[rows.rule[known]])
@@ -139,11 +135,10 @@ class GrammarOperators:
             level = np.concatenate([rows.left[inner], inner - 1])
 
 
-
 def scaled(vectors: Floats, instead: Floats | None = None) -> Floats:
     """Return vectors divided by their first entry, which is a probability.
 
-    Where it is not positive, for noise, it is others that are scaled, or the first unit vector where there are none.
+    Where it is not positive, for noise, others are scaled in their place, or the unit vector where there are none.
     """
     first = vectors[:, :1]
     usable: Booleans = (first > 0) & np.isfinite(vectors).all(axis=1, keepdims=True)
