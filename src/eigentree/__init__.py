@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from eigentree.data.streams.file_batches import open_table as open_table
     from eigentree.data.streams.partitions import Partitions as Partitions
     from eigentree.data.tables.labeled_table import LabeledTable as LabeledTable
+    from eigentree.data.treebanks.tree import Tree as Tree
+    from eigentree.data.treebanks.tree_sources import read_trees as read_trees
     from eigentree.em.estep.expected_tables import expected_counts as expected_counts
     from eigentree.emissions.base import Emission as Emission
     from eigentree.errors import DataError as DataError
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
     from eigentree.estimators.em_junction_tree import EMJunctionTree as EMJunctionTree
     from eigentree.estimators.imputer import JunctionTreeImputer as JunctionTreeImputer
     from eigentree.estimators.latent_class import LatentClassModel as LatentClassModel
+    from eigentree.estimators.latent_grammar import LatentGrammar as LatentGrammar
     from eigentree.estimators.model_files import load as load
     from eigentree.estimators.model_selection import select as select
     from eigentree.estimators.online_em import OnlineEMJunctionTree as OnlineEMJunctionTree
@@ -74,6 +77,8 @@ _NAMES = {
     "data.streams.file_batches": "open_table",
     "data.streams.partitions": "Partitions",
     "data.tables.labeled_table": "LabeledTable",
+    "data.treebanks.tree": "Tree",
+    "data.treebanks.tree_sources": "read_trees",
     "em.estep.expected_tables": "expected_counts",
     "emissions.base": "Emission",
     "errors": "DataError EigentreeError FileError GraphError NetworkError ParameterError RankError "
@@ -84,6 +89,7 @@ _NAMES = {
     "estimators.em_junction_tree": "EMJunctionTree",
     "estimators.imputer": "JunctionTreeImputer",
     "estimators.latent_class": "LatentClassModel",
+    "estimators.latent_grammar": "LatentGrammar",
     "estimators.model_files": "load",
     "estimators.model_selection": "select",
     "estimators.online_em": "OnlineEMJunctionTree",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 from eigentree.markup.figures import learning_figure
 from eigentree.markup.fit_report import FitReport
@@ -17,7 +17,10 @@ if TYPE_CHECKING:
     from eigentree.em.sizes import SizeSearch
     from eigentree.markup.html import Html
 
-__all__ = ["EMReport", "StartReport"]
+__all__ = ["EMReport", "StartReport", "Unit"]
+
+Unit: TypeAlias = Literal["row", "step", "node"]
+"""What objectives are divided by the number of: rows, steps of sequences, or nodes of trees."""
 
 
 @dataclass(frozen=True)
@@ -36,8 +39,8 @@ class StartReport:
         For each sample of the data: its rows that differ, the iterations, and each candidate's objective per row.
     absent : tuple of (str, str)
         The initialisers that could not make a start, with the reason.
-    unit : {"row", "step"}
-        What objectives are divided by the number of: rows, or steps of sequences.
+    unit : {"row", "step", "node"}
+        What objectives are divided by the number of: rows, steps of sequences, or nodes of trees.
 
     Examples
     --------
@@ -53,10 +56,10 @@ class StartReport:
     lead: float
     rungs: tuple[Rung, ...] = ()
     absent: tuple[tuple[str, str], ...] = ()
-    unit: Literal["row", "step"] = "row"
+    unit: Unit = "row"
 
     @classmethod
-    def of(cls, state: Multistart, weight: float, unit: Literal["row", "step"] = "row") -> StartReport:
+    def of(cls, state: Multistart, weight: float, unit: Unit = "row") -> StartReport:
         """Return the report of a fit, given the weight of all data."""
         (name, best), *others = sorted(state.runs, key=lambda each: -each[1].score)
         lead = math.nan
@@ -94,8 +97,8 @@ class EMReport(FitReport):
         Its objective after each iteration.
     validation_history : tuple of float
         The mean log probability of validation rows after each iteration; empty if there were none.
-    unit : {"row", "step"}
-        The training data: rows, or steps of sequences.
+    unit : {"row", "step", "node"}
+        The training data: rows, steps of sequences, or nodes of trees.
     start : StartReport or None
         Which start was kept; online EM has one only.
     search : SizeSearch or None
@@ -121,14 +124,14 @@ class EMReport(FitReport):
     converged: bool
     history: tuple[float, ...]
     validation_history: tuple[float, ...] = ()
-    unit: Literal["row", "step"] = "row"
+    unit: Unit = "row"
     start: StartReport | None = None
     search: SizeSearch | None = None
     pseudo_counts: float | None = None
     rows: int | None = None
 
     @classmethod
-    def of(cls, model: Any, unit: Literal["row", "step"] = "row") -> EMReport:
+    def of(cls, model: Any, unit: Unit = "row") -> EMReport:
         """Return the report of a fitted estimator."""
         known = vars(model)
         return cls(

@@ -16,7 +16,8 @@ from eigentree.counting.pair_counts import PairCounts
 from eigentree.counting.statistics import Statistics, check_counts
 from eigentree.data.sequences.steps import FORM
 from eigentree.data.tables.columns import checked_columns, columns_content, columns_of
-from eigentree.em.stored_learning import LEARNER, SEARCH, START
+from eigentree.em.grammars.fitted_grammar import FITTED_GRAMMAR
+from eigentree.em.stored_learning import COURSE, ITERATIONS, LEARNER, SEARCH, START, start_per
 from eigentree.errors import FileError
 from eigentree.estimators.classification.class_column import ClassColumn
 from eigentree.estimators.classification.classifier import JunctionTreeClassifier
@@ -24,6 +25,7 @@ from eigentree.estimators.em_hmm import EMHMM
 from eigentree.estimators.em_junction_tree import EMJunctionTree
 from eigentree.estimators.imputer import OUTPUTS, JunctionTreeImputer
 from eigentree.estimators.latent_class import LatentClassModel
+from eigentree.estimators.latent_grammar import LatentGrammar
 from eigentree.estimators.mixins.constructor_parameters import Parameters, current_names
 from eigentree.estimators.mixins.sequence_mixin import SequenceMixin
 from eigentree.estimators.online_em import OnlineEMJunctionTree
@@ -38,7 +40,7 @@ from eigentree.inference.networks.network import LatentNetwork
 from eigentree.inference.sequences.stored_chain import chain_content, read_chain
 from eigentree.inference.stored_network import KIND as NETWORK
 from eigentree.inference.stored_network import network_content, read_network
-from eigentree.io.codec import FLAG, NUMBER, SERIES, VALUE, WHOLE, Field, Record, optional, within
+from eigentree.io.codec import NUMBER, VALUE, WHOLE, Field, Record, optional, within
 from eigentree.io.documents import Section, UnknownEntryError, plain
 from eigentree.io.stores import Writer, opened_store
 from eigentree.planning.stored_plan import plan_content, read_plan
@@ -74,6 +76,7 @@ ESTIMATORS: Mapping[str, type[Parameters]] = {
         OnlineEMJunctionTree,
         EMHMM,
         SpectralHMM,
+        LatentGrammar,
         JunctionTreeClassifier,
         JunctionTreeImputer,
     )
@@ -159,7 +162,7 @@ def _content(writer: Writer, estimator: Any, graph: LatentGraph | None = None) -
     which it is the pattern.
     """
     known = estimator.__sklearn_is_fitted__()
-    if known and not isinstance(own := _models(estimator)[0], SequenceMixin):
+    if known and hasattr(own := _models(estimator)[0], "graph_"):
         graph = own.graph_
     content: dict[str, Any] = {
         "parameters": {
@@ -445,10 +448,7 @@ def _tried(reader: Reader, content: Any, at: At) -> Any:
 
 
 COLUMNS = Field(lambda writer, name, value: columns_content(value), lambda reader, content, at: columns_of(content))
-STEPS_START = Field(START.write, lambda reader, content, at: replace(START.read(reader, content, at), unit="step"))
 
-ITERATIONS = {"n_iter": WHOLE, "converged": FLAG, "history": SERIES}
-COURSE = {"validation_history": SERIES, "objectives": SERIES}
 NETWORK_FIELDS = {
     "columns": COLUMNS,
     "network": within(network_content, lambda reader, content, _: read_network(reader, content)),
@@ -497,12 +497,13 @@ RECORDS = {
             ),
             "n_parameters": WHOLE,
             **ITERATIONS,
-            "start": STEPS_START,
+            "start": start_per("step"),
             **COURSE,
         },
         attributes={"chain": "model_"},
         suffix="_",
     ),
+    "LatentGrammar": FITTED_GRAMMAR,
     "SpectralHMM": Record(
         "SpectralHMM",
         {

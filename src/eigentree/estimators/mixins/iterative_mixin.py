@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from eigentree.data.tables.state_rules import check_rules
-from eigentree.em.em_report import EMReport, StartReport
+from eigentree.em.em_report import EMReport, StartReport, Unit
 from eigentree.em.optimize.stopping import USUAL_TOLERANCES
 from eigentree.errors import ParameterError, quoted
+from eigentree.estimators.mixins.constructor_parameters import Parameters
 from eigentree.estimators.mixins.uncertainty_mixin import UncertaintyMixin
 from eigentree.messages import notice, renamed
 from eigentree.progress import shown_progress
@@ -25,16 +26,20 @@ if TYPE_CHECKING:
 __all__ = [
     "OLD_MULTISTART",
     "IterativeMixin",
+    "RunsMixin",
     "warn_interrupted",
     "warn_not_converged",
 ]
+
+DATA: dict[Unit, str] = {"row": "rows", "step": "sequences", "node": "trees"}
+"""What the data are whose rows, steps or nodes objectives are divided by."""
 
 OLD_MULTISTART = "race"
 """What "multistart" was called up to 0.2.0."""
 
 
-class IterativeMixin(UncertaintyMixin):
-    """Checks, progress, fitted attributes, report and standard errors of an estimator that is fitted by EM."""
+class RunsMixin(Parameters):
+    """Checks, progress, fitted attributes and report of an estimator that is fitted by EM."""
 
     structure: Any
     categories: Any
@@ -47,7 +52,7 @@ class IterativeMixin(UncertaintyMixin):
     n_iter_: int
     converged_: bool
 
-    _unit: ClassVar[Literal["row", "step"]] = "row"
+    _unit: ClassVar[Unit] = "row"
     _pseudo_count_rules: ClassVar[tuple[str, ...]] = ()
 
     @property
@@ -98,9 +103,7 @@ class IterativeMixin(UncertaintyMixin):
             if state is None:
                 raise
             state = state.rescued(objective)
-            warn_interrupted(
-                f"{state.iterations} iterations on all {'rows' if self._unit == 'row' else 'sequences'}"
-            )
+            warn_interrupted(f"{state.iterations} iterations on all {DATA[self._unit]}")
         else:
             assert state is not None
             warn_not_converged(state.best[1].converged, max_iter)
@@ -117,6 +120,10 @@ class IterativeMixin(UncertaintyMixin):
             "n_iter_": best.iterations,
             "converged_": best.converged,
         }
+
+
+class IterativeMixin(RunsMixin, UncertaintyMixin):
+    """What an estimator of tables that is fitted by EM has: runs, and standard errors."""
 
 
 def warn_not_converged(converged: bool, most: int, argument: str = "max_iter") -> None:
