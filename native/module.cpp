@@ -26,6 +26,7 @@ void bind_sampling(nb::module_&);
 void bind_chain_rule(nb::module_&);
 void bind_operator_steps(nb::module_&);
 void bind_inside_outside(nb::module_&);
+void bind_parsing(nb::module_&);
 
 namespace {
 
@@ -87,4 +88,5 @@ NB_MODULE(_native, m) {
   bind_chain_rule(m);
   bind_operator_steps(m);
   bind_inside_outside(m);
+  bind_parsing(m);
 }

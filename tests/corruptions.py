@@ -184,6 +184,11 @@ def asked(thing: Any, rows: Any) -> None:
         if isinstance(thing, et.EMHMM):
             thing.decode(rows)
         str(vars(thing).get("report_", vars(thing).get("start_")))
+    elif isinstance(thing, et.HiddenMarkovTree):
+        thing.decode(rows)
+        thing.impute(rows, method="sample", random_state=0)
+        thing.sample([-1, 0, 0], random_state=0)
+        str(thing.report_)
     else:
         thing.sample(3, random_state=0)
         thing.impute(rows)
@@ -217,6 +222,9 @@ def distributions(thing: Any, rows: Any) -> Iterator[np.ndarray]:
     if isinstance(thing, et.EMHMM | et.SpectralHMM):
         if not numbers:
             yield thing.predict_next_proba(rows)
+        return
+    if isinstance(thing, et.HiddenMarkovTree):
+        yield thing.predict_proba(rows)
         return
     labels = [name for place, name in enumerate(thing.columns_.names) if place not in thing.columns_.number_places]
     for name in labels:
@@ -275,6 +283,7 @@ def saved_files(folder: Path) -> tuple[list[bytes], list[Any]]:
         quantiles = et.SpectralJunctionTree(et.zoo.Mixture(), numeric="quantiles", handle_unknown="missing")
         spectral = et.SpectralJunctionTree(graph)
         trained = {"estimator": et.EMJunctionTree(et.zoo.Mixture(2), **learned)}
+        trees = ["(a (b c) (b (a c)))", "(b c)"]
         steps = [list(sequence) for sequence in numbers.reshape(-1, 6)]
         things = [
             (et.SpectralJunctionTree(et.zoo.HMM(order=1)).fit(rows), gaps),
@@ -305,6 +314,7 @@ def saved_files(folder: Path) -> tuple[list[bytes], list[Any]]:
             (et.LatentClassModel(2, group="x0", **learned).fit(mixed), mixed[:20]),
             (et.EMHMM(2, durations="explicit", max_duration=4, **learned).fit(rows), gaps),
             (et.EMHMM(2, durations="negative_binomial", max_duration=4, **learned).fit(rows), gaps),
+            (et.HiddenMarkovTree(2, **learned).fit(trees), [*trees, "(a () (b c))"]),
             (et.JunctionTreeClassifier(training="conditional", alpha=1.0, **trained).fit(rows, labels), gaps),
         ]
     files, asked_about = [], []

@@ -40,6 +40,7 @@ MOST_MEMORY = 2 * 2**30
 CLASSES = (
     "Counts",
     "EMHMM",
+    "HiddenMarkovTree",
     "JunctionTree",
     "JunctionTreeClassifier",
     "JunctionTreeImputer",

@@ -91,6 +91,13 @@ class Pool:
             et.EMHMM(2, durations="explicit", init="random", n_init=1, max_iter=3, random_state=0).fit(words),
             et.EMHMM(2),
         ]
+        trees = et.HiddenMarkovTree(2, init="random", n_init=1, max_iter=3, random_state=0)
+        made["HiddenMarkovTree"] = [
+            clone(trees).fit(["a", "b", "a", "b"], [-1, 0, 0, -1]),
+            clone(trees).fit(["(a b)", "(a (a b) b)"]),
+            clone(trees).fit(numbers[:, :2], np.where(np.arange(30) % 3, np.arange(30) // 3 * 3, -1)),
+            trees,
+        ]
         made["SpectralHMM"] = [
             et.SpectralHMM(2).fit(words * 3),
             et.SpectralHMM(2, shrinkage=0.4).fit([[[0, 1], [1, 2], [0, 0], [1, 1]], [[1, 0], [0, 2]]] * 4),
@@ -248,6 +255,41 @@ def inputs(draw: Draw) -> Any:
         ["x0"],
         [["u"], ["v", "u"]],
         [None] * rows,
+    )
+
+
+def nodes(draw: Draw) -> Any:
+    """Nodes of trees, cells of the letters a and b or numbers, or a list of trees, or neither."""
+    if draw.random.random() < 0.1:
+        return data(draw)
+    draw.rows = 4
+    cells = list(draw.random.choice(["a", "b"], 4))
+    return draw.choice(
+        cells,
+        np.array(cells)[:, None],
+        pandas.DataFrame({"x0": cells, "above": [-1, 0, 1, 1]}),
+        ["(a b)", ("a", ("b", None), "a"), "(a (b b))", "(b () b)"],
+        draw.random.normal(size=(4, 2)),
+        [],
+        "(a b)",
+        ["(a", "b)"],
+    )
+
+
+def parents(draw: Draw) -> Any:
+    """Return the rows of parents of four nodes, or none, or such that are no trees."""
+    return draw.choice(
+        [-1, 0, 0, 1],
+        [3, 3, -1, -1],
+        [np.nan, 0.0, 1.0, 2.0],
+        None,
+        None,
+        "above",
+        "below",
+        [1, 2, 0, -1],
+        [-1, 0, 9, 0],
+        [-1, 0],
+        ["a"] * 4,
     )
 
 
@@ -463,6 +505,19 @@ PARAMETERS: dict[str, dict[str, Kind]] = {
             "start", "transitions", ("start", "transitions", "emissions"), ["emissions"], (), "all"
         ),
     },
+    "HiddenMarkovTree": LABELS
+    | EMISSIONS
+    | {
+        "hidden_states": of(1, 2, 3, 10**6),
+        "n_init": of(1, 2),
+        "tol": of(None, 1e-3),
+        "max_iter": of(1, 3),
+        "init": of("random", "clusters", "multistart"),
+        "pseudo_counts": of(0, 0.1, 1e9),
+        "random_state": seed,
+        "n_jobs": of(1, 2),
+        "verbose": of(0, False),
+    },
     "SpectralHMM": LABELS
     | {
         "hidden_states": of(1, 2, 3, 10**6),
@@ -486,7 +541,7 @@ def settings(draw: Draw, kind: str) -> dict[str, Any]:
     """Return some parameters of an estimator, one of them junk now and then."""
     drawn = {name: one(draw) for name, one in PARAMETERS[kind].items()}
     chosen = {name: value for name, value in drawn.items() if name == "structure" or draw.random.random() < 0.5}
-    if kind == "EMHMM":
+    if kind in ("EMHMM", "HiddenMarkovTree"):
         chosen = {"init": "random", "n_init": 1, "max_iter": 3} | chosen
     if kind in ("EMJunctionTree", "LatentClassModel"):
         # A whole race, and a choice of pseudo-counts, would take a second.
@@ -598,6 +653,26 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
     "EMHMM.odds_ratios": {"X": sequences},
     "EMHMM.at_inputs": {"inputs": of("u", "v", {"dose": 0.5, "group": "u"}, [0.5, "u"], {"dose": 1.0}, 3, [])},
     "EMHMM.to_network": {"length": of(1, 3)},
+    "HiddenMarkovTree": PARAMETERS["HiddenMarkovTree"],
+    **{
+        f"HiddenMarkovTree.{name}": {"X": nodes, "parents": parents, **more}
+        for name, more in {
+            "fit": {"sample_weight": of(None, None, [1.0], [1, 2], [0, 0])},
+            "impute": {"method": of("mode", "mean", "median", "sample"), "random_state": seed},
+            "score_samples": {},
+            "score": {},
+            "predict_proba": {},
+            "predict": {},
+            "decode": {},
+            "bic": {},
+            "aic": {},
+            "criteria": {},
+        }.items()
+    },
+    "HiddenMarkovTree.sample": {"parents": parents, "random_state": seed},
+    "HiddenMarkovTree.estimates": {"X": lambda draw: draw.choice(None, None, nodes(draw))} | ERRORS,
+    "HiddenMarkovTree.vcov": {"X": lambda draw: draw.choice(None, None, nodes(draw))},
+    "HiddenMarkovTree.confint": {"X": lambda draw: draw.choice(None, None, nodes(draw)), "level": of(0.9, 0)},
     "SpectralHMM": PARAMETERS["SpectralHMM"],
     **{
         f"SpectralHMM.{name}": {"X": sequences, "lengths": of(None, None, [1, 2]), **more}

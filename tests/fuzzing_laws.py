@@ -54,8 +54,8 @@ class Question:
         return getattr(self.owner, self.name)(**(self.arguments | {"X": X}))
 
 
-SEQUENCES = ("EMHMM.", "SpectralHMM.")
-"""How the labels of questions to models of sequences begin."""
+SEQUENCES = ("EMHMM.", "SpectralHMM.", "HiddenMarkovTree.")
+"""How the labels of questions to models of sequences, and of trees, begin."""
 
 
 class Laws:
@@ -159,7 +159,7 @@ def _draws_what_is_given(question: Question, answer: Any) -> None:
         assert (state == -1 and name not in numbers) or (answer[:, graph.column(name)] == state).all()
 
 
-@LAWS.of("EMHMM.filter", "EMHMM.predict_proba", "SpectralHMM.filter")
+@LAWS.of("EMHMM.filter", "EMHMM.predict_proba", "SpectralHMM.filter", "HiddenMarkovTree.predict_proba")
 def _steps_have_distributions(question: Question, answer: Any) -> None:
     for chain in answer.values() if isinstance(answer, dict) else [answer]:
         for part in chain if isinstance(chain, list) else [chain]:
@@ -185,7 +185,7 @@ def _as_many_as_asked_for(question: Question, answer: Any) -> None:
     assert all(len(each) == question.arguments["length"] for each in answer)
 
 
-@LAWS.of("EMHMM.fit")
+@LAWS.of("EMHMM.fit", "HiddenMarkovTree.fit")
 def _fitted_sequences_are_saved_whole(question: Question, answer: Any) -> None:
     assert answer is question.owner
     with TemporaryDirectory() as folder:

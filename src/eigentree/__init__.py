@@ -38,13 +38,14 @@ if TYPE_CHECKING:
     from eigentree.estimators.em_junction_tree import EMJunctionTree as EMJunctionTree
     from eigentree.estimators.imputer import JunctionTreeImputer as JunctionTreeImputer
     from eigentree.estimators.latent_class import LatentClassModel as LatentClassModel
-    from eigentree.estimators.latent_grammar import LatentGrammar as LatentGrammar
     from eigentree.estimators.model_files import load as load
     from eigentree.estimators.model_selection import select as select
     from eigentree.estimators.online_em import OnlineEMJunctionTree as OnlineEMJunctionTree
     from eigentree.estimators.profiles import profiles as profiles
     from eigentree.estimators.spectral_hmm import SpectralHMM as SpectralHMM
     from eigentree.estimators.spectral_junction_tree import SpectralJunctionTree as SpectralJunctionTree
+    from eigentree.estimators.trees.hidden_markov_tree import HiddenMarkovTree as HiddenMarkovTree
+    from eigentree.estimators.trees.latent_grammar import LatentGrammar as LatentGrammar
     from eigentree.graphs import zoo as zoo
     from eigentree.graphs.graph import LatentGraph as LatentGraph
     from eigentree.graphs.junction_tree import JunctionTree as JunctionTree
@@ -89,13 +90,14 @@ _NAMES = {
     "estimators.em_junction_tree": "EMJunctionTree",
     "estimators.imputer": "JunctionTreeImputer",
     "estimators.latent_class": "LatentClassModel",
-    "estimators.latent_grammar": "LatentGrammar",
+    "estimators.trees.latent_grammar": "LatentGrammar",
     "estimators.model_files": "load",
     "estimators.model_selection": "select",
     "estimators.online_em": "OnlineEMJunctionTree",
     "estimators.profiles": "profiles",
     "estimators.spectral_hmm": "SpectralHMM",
     "estimators.spectral_junction_tree": "SpectralJunctionTree",
+    "estimators.trees.hidden_markov_tree": "HiddenMarkovTree",
     "graphs.graph": "LatentGraph",
     "graphs.junction_tree": "JunctionTree",
     "inference.mixed.mixed_network": "MixedNetwork",

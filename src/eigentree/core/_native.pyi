@@ -419,3 +419,23 @@ def decode_trees(
     exponent: NDArray[np.int64],
     decoded: NDArray[np.int32],
 ) -> None: ...
+
+# parsing
+class ChartGrammar:
+    def __init__(
+        self,
+        states: NDArray[np.int64],
+        rules: NDArray[np.int64],
+        values: NDArray[np.float64],
+        root: NDArray[np.float64],
+        pair: NDArray[np.float64],
+        children: NDArray[np.float64],
+    ) -> None: ...
+
+def fill_chart(
+    grammar: ChartGrammar,
+    emissions: NDArray[np.float64],
+    first_cell: NDArray[np.int64],
+    labels: NDArray[np.int32],
+    posteriors: NDArray[np.float64],
+) -> float: ...

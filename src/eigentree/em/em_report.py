@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["EMReport", "StartReport", "Unit"]
 
 Unit: TypeAlias = Literal["row", "step", "node"]
-"""What objectives are divided by the number of: rows, steps of sequences, or nodes of trees."""
+"""By what gains and objectives are judged."""
 
 
 @dataclass(frozen=True)

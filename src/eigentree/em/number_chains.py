@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -17,8 +17,9 @@ from eigentree.em.optimize.run import em_run
 from eigentree.em.optimize.stopping import SHORT_RUN, Stopping
 from eigentree.emissions.base import Emission
 from eigentree.errors import ParameterError, quoted
-from eigentree.inference.sequences.number_steps import MarkovLinks, NumberPass, value_places
+from eigentree.inference.sequences.number_steps import NumberPass, value_places
 from eigentree.inference.sequences.sequence_passes import SequencePass, Symbols
+from eigentree.inference.sequences.tree_chain import pass_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -109,7 +110,7 @@ class NumberChainObjective(SequenceObjective):
 
     is_accelerable = False
     initialisers = NUMBER_KINDS
-    pool = ("clusters", "windows", "merged", "random")
+    pool: ClassVar[tuple[str, ...]] = ("clusters", "windows", "merged", "random")
 
     @property
     def layout(self) -> NumberChainLayout:
@@ -120,7 +121,7 @@ class NumberChainObjective(SequenceObjective):
         """Return what is expected of all sequences, and the log density of each."""
         tables, emissions = self.layout.split(parameters)
         links, shown = self.layout.tables(tables)
-        return self.walk.counts(MarkovLinks(links), shown, emissions)
+        return self.walk.counts(self.walk.links(links), shown, emissions)
 
     def expected_links(self, parameters: Floats) -> list[Floats]:
         """Return the expected counts of the links of all chains together."""
@@ -148,7 +149,7 @@ class NumberChainObjective(SequenceObjective):
     def expected_parts(self, tables: Floats, emissions: Sequence[Any]) -> tuple[ExpectedCounts, list[Floats]]:
         """Return expected counts of the tables' entries and the log-likelihood, and statistics of emissions."""
         links, shown = self.layout.tables(tables)
-        found = self.walk.counts(MarkovLinks(links), shown, emissions)
+        found = self.walk.counts(self.walk.links(links), shown, emissions)
         counts = self.layout.joined(found.links, found.tables)
         return ExpectedCounts(counts, *self.total(found.log_prob)), found.statistics
 
@@ -232,8 +233,8 @@ def chosen_families(
     if len(chosen) == 1:
         candidates = [{chosen: "gaussian"}]
     candidates.append({(place,): "semiparametric" for place in chosen})
-    whole = NumberPass.of_distinct(sequences, weights, {}, 1)
-    blocks = _blocks(whole)
+    whole = pass_of(sequences, weights, {}, 1)
+    blocks = whole.blocks(HELD_BLOCKS)
     if blocks is None:
         return candidates[0] | others
     seed = int(random.integers(2**31))
@@ -248,22 +249,6 @@ def chosen_families(
         return NumberChainObjective(own, replace(held, numbers=numbers), fit.prior).log_likelihood(run.parameters)
 
     return max(candidates, key=held_out) | others
-
-
-def _blocks(whole: NumberPass) -> tuple[NumberPass, NumberPass] | None:
-    """Return sequences in blocks of steps, most of them and some held out; None where there are too few."""
-    lengths = np.diff(whole.starts)
-    size = max(1, int(lengths.sum()) // (2 * HELD_BLOCKS))
-    counts = -(-lengths // size)
-    sequence = np.repeat(np.arange(len(lengths)), counts)
-    number = np.arange(len(sequence)) - np.repeat(np.cumsum(counts) - counts, counts)
-    begins = whole.starts[sequence] + number * size
-    ends = np.minimum(begins + size, whole.starts[sequence + 1])
-    held = np.arange(len(sequence)) % HELD_BLOCKS == HELD_BLOCKS - 1
-    if not held.any():
-        return None
-    made = [whole.of_pieces(begins[own], ends[own], whole.weights[sequence[own]]) for own in (~held, held)]
-    return made[0], made[1]
 
 
 def started_emissions(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, get_args
 
 from eigentree.em.em_report import StartReport
@@ -13,17 +12,16 @@ from eigentree.em.sizes import SearchStart, Size, SizeSearch, SizeTrial
 from eigentree.em.stepwise import Learner
 from eigentree.errors import FileError, quoted
 from eigentree.graphs.elimination import check_families
-from eigentree.io.codec import FLAG, NUMBER, SERIES, TEXT, TEXTS, WHOLE, Field, Record, tuple_of, within
+from eigentree.io.codec import NUMBER, TEXT, TEXTS, WHOLE, Field, Record, tuple_of, within
 from eigentree.io.documents import UnknownEntryError, number, plain, texts, whole
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from eigentree.em.em_report import Unit
     from eigentree.io.codec import At
     from eigentree.io.stores import Reader, Writer
 
-__all__ = ["COURSE", "ITERATIONS", "LEARNER", "SEARCH", "START", "start_per"]
+__all__ = ["LEARNER", "SEARCH", "START"]
 
 
 def _rung_content(_: Writer | None, name: str, rung: Rung) -> list[Any]:
@@ -151,12 +149,5 @@ START = Field(
     lambda writer, name, start: _START.write(writer, start),
     lambda reader, content, at: StartReport(**_START.read(reader, content)),
 )
-ITERATIONS = {"n_iter": WHOLE, "converged": FLAG, "history": SERIES}
-COURSE = {"validation_history": SERIES, "objectives": SERIES}
 SEARCH = Field(lambda writer, name, search: _SEARCH.write(writer, search), _search)
 LEARNER = within(_learner_content, _learner)
-
-
-def start_per(unit: Unit) -> Field:
-    """Return the field of a start whose objectives are divided by the number of such units."""
-    return Field(START.write, lambda reader, content, at: replace(START.read(reader, content, at), unit=unit))

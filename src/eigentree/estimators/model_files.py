@@ -10,59 +10,43 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eigentree.counting.additive import read_stored, stored_content
+from eigentree.counting.additive import read_stored
 from eigentree.counting.levels.hat_plan import with_numbers
 from eigentree.counting.pair_counts import PairCounts
-from eigentree.counting.statistics import Statistics, check_counts
-from eigentree.data.sequences.steps import FORM
+from eigentree.counting.statistics import Statistics
 from eigentree.data.tables.columns import checked_columns, columns_content, columns_of
-from eigentree.em.grammars.fitted_grammar import FITTED_GRAMMAR
-from eigentree.em.stored_learning import COURSE, ITERATIONS, LEARNER, SEARCH, START, start_per
 from eigentree.errors import FileError
 from eigentree.estimators.classification.class_column import ClassColumn
 from eigentree.estimators.classification.classifier import JunctionTreeClassifier
 from eigentree.estimators.em_hmm import EMHMM
 from eigentree.estimators.em_junction_tree import EMJunctionTree
+from eigentree.estimators.fits.fitted_records import RECORDS
 from eigentree.estimators.imputer import OUTPUTS, JunctionTreeImputer
 from eigentree.estimators.latent_class import LatentClassModel
-from eigentree.estimators.latent_grammar import LatentGrammar
 from eigentree.estimators.mixins.constructor_parameters import Parameters, current_names
 from eigentree.estimators.mixins.sequence_mixin import SequenceMixin
 from eigentree.estimators.online_em import OnlineEMJunctionTree
 from eigentree.estimators.spectral_hmm import SpectralHMM
 from eigentree.estimators.spectral_junction_tree import SpectralJunctionTree
+from eigentree.estimators.trees.hidden_markov_tree import HiddenMarkovTree
+from eigentree.estimators.trees.latent_grammar import LatentGrammar
 from eigentree.graphs import zoo
 from eigentree.graphs.coercion import as_structure, require_structure
 from eigentree.graphs.graph import LatentGraph
 from eigentree.graphs.learned_templates import open_template
 from eigentree.graphs.templates import Template
 from eigentree.inference.networks.network import LatentNetwork
-from eigentree.inference.sequences.stored_chain import chain_content, read_chain
 from eigentree.inference.stored_network import KIND as NETWORK
 from eigentree.inference.stored_network import network_content, read_network
-from eigentree.io.codec import NUMBER, VALUE, WHOLE, Field, Record, optional, within
 from eigentree.io.documents import Section, UnknownEntryError, plain
 from eigentree.io.stores import Writer, opened_store
-from eigentree.planning.stored_plan import plan_content, read_plan
-from eigentree.spectral.learn.stored_fit import (
-    model_content,
-    read_model,
-    read_report,
-    read_sequence_model,
-    read_sequence_statistics,
-    report_content,
-    sequence_model_content,
-    sequence_statistics_content,
-)
 from eigentree.spectral.sequences.transducer import Transducer, output_columns
-from eigentree.spectral.sequences.window_report import SequenceReport
 
 if TYPE_CHECKING:
     import os
 
     from numpy.typing import NDArray
 
-    from eigentree.io.codec import At
     from eigentree.io.stores import Reader
 
 __all__ = ["load", "save_estimator"]
@@ -76,6 +60,7 @@ ESTIMATORS: Mapping[str, type[Parameters]] = {
         OnlineEMJunctionTree,
         EMHMM,
         SpectralHMM,
+        HiddenMarkovTree,
         LatentGrammar,
         JunctionTreeClassifier,
         JunctionTreeImputer,
@@ -162,8 +147,9 @@ def _content(writer: Writer, estimator: Any, graph: LatentGraph | None = None) -
     which it is the pattern.
     """
     known = estimator.__sklearn_is_fitted__()
-    if known and hasattr(own := _models(estimator)[0], "graph_"):
-        graph = own.graph_
+    if known:
+        # Models of sequences and trees have none.
+        graph = getattr(_models(estimator)[0], "graph_", graph)
     content: dict[str, Any] = {
         "parameters": {
             name: _parameter_content(writer.within(name), name, value, graph)
@@ -429,97 +415,3 @@ def _label_array(kind: np.dtype[Any], values: list[Any]) -> NDArray[Any]:
     for k, value in enumerate(values):
         labels[k] = value
     return labels
-
-
-def _counted(reader: Reader, content: Any, known: Mapping[str, Any]) -> Any:
-    statistics = read_stored(Statistics, reader, content)
-    check_counts(known["plan_"], statistics.counts)
-    return statistics
-
-
-def _tried(reader: Reader, content: Any, at: At) -> Any:
-    tried = VALUE.read(reader, content, at)
-    if type(tried) is not dict or not all(
-        type(pair) is tuple and len(pair) == 2 and all(type(each) is float for each in (*pair, mean))
-        for pair, mean in tried.items()
-    ):
-        raise FileError("what was tried is no list of shrinkages, floors and what they led to")
-    return SequenceReport.of(at.known["statistics_"], at.known["model_"], tried)
-
-
-COLUMNS = Field(lambda writer, name, value: columns_content(value), lambda reader, content, at: columns_of(content))
-
-NETWORK_FIELDS = {
-    "columns": COLUMNS,
-    "network": within(network_content, lambda reader, content, _: read_network(reader, content)),
-    **ITERATIONS,
-}
-
-EM = Record(
-    "EMJunctionTree",
-    {**NETWORK_FIELDS, "start": START, "pseudo_counts": NUMBER, **COURSE},
-    {"search": SEARCH, "finish_rows": WHOLE, "n_constraints": WHOLE},
-    suffix="_",
-)
-
-RECORDS = {
-    "EMJunctionTree": EM,
-    "LatentClassModel": EM,
-    "OnlineEMJunctionTree": Record("OnlineEMJunctionTree", {**NETWORK_FIELDS, "learner": LEARNER}, suffix="_"),
-    "SpectralJunctionTree": Record(
-        "a spectral estimator",
-        {
-            "columns": COLUMNS,
-            "plan": Field(
-                lambda writer, name, plan: writer.share("plans", plan, lambda each: plan_content(writer, each)),
-                lambda reader, content, at: reader.share("plans", content, lambda each: read_plan(reader, each)),
-            ),
-            "model": within(
-                model_content,
-                lambda reader, content, known: read_model(reader, content, known["plan_"], known["columns_"]),
-            ),
-            "report": Field(
-                lambda writer, name, report: report_content(report),
-                lambda reader, content, at: read_report(content, at.known["model_"]),
-            ),
-            "statistics": optional(within(stored_content, _counted)),
-        },
-        {"search": SEARCH},
-        suffix="_",
-    ),
-    "EMHMM": Record(
-        "EMHMM",
-        {
-            "columns": COLUMNS,
-            "form": FORM,
-            "chain": within(
-                chain_content, lambda reader, content, known: read_chain(reader, content, known["columns_"])
-            ),
-            "n_parameters": WHOLE,
-            **ITERATIONS,
-            "start": start_per("step"),
-            **COURSE,
-        },
-        attributes={"chain": "model_"},
-        suffix="_",
-    ),
-    "LatentGrammar": FITTED_GRAMMAR,
-    "SpectralHMM": Record(
-        "SpectralHMM",
-        {
-            "form": FORM,
-            "statistics": within(
-                sequence_statistics_content, lambda reader, content, _: read_sequence_statistics(reader, content)
-            ),
-            "model": within(
-                sequence_model_content,
-                lambda reader, content, known: read_sequence_model(reader, content, known["statistics_"]),
-            ),
-            "tried": Field(lambda writer, name, report: VALUE.write(writer, name, dict(report.tried)), _tried),
-        },
-        {"inputs": COLUMNS},
-        attributes={"tried": "report_", "inputs": "_input_columns"},
-        suffix="_",
-    ),
-}
-"""What was fitted, by the names of estimators."""

@@ -24,8 +24,8 @@ from eigentree.errors import DataError, ParameterError
 from eigentree.inference.mixed.number_leaves import blocks_of
 from eigentree.inference.sequences.duration_chain import DurationChain
 from eigentree.inference.sequences.hmm_chain import Chain
-from eigentree.inference.sequences.number_steps import NumberPass
 from eigentree.inference.sequences.sequence_passes import SequencePass, Symbols
+from eigentree.inference.sequences.tree_chain import TreeChain, pass_of
 from eigentree.uncertainty.free_inputs import InputModel
 from eigentree.uncertainty.free_tables import FreeTables
 from eigentree.uncertainty.information import FreeModel
@@ -128,7 +128,8 @@ class ObjectiveModel(FreeModel):
         made, layout = copy(self.model), self.layout
         if isinstance(layout, ChainLayout):
             numbers = layout.numbered(vector) if isinstance(layout, NumberChainLayout) else None
-            made.model_ = Chain.of(self.data.columns, *layout.parts(vector), numbers)
+            chain = Chain.of(self.data.columns, *layout.parts(vector), numbers)
+            made.model_ = TreeChain.of_plain(chain) if isinstance(self.model.model_, TreeChain) else chain
         elif isinstance(layout, ParameterLayout | MixedLayout):
             old = self.model.network_
             made.network_ = layout.network(vector).changed(columns=old.columns, hidden_labels=old.hidden_labels)
@@ -213,16 +214,16 @@ def _of_chain(fitted: FittedModel, sequences: Sequences) -> FreeModel:
             "standard errors are of models without durations; for one with them eigentree.bootstrap has them"
         )
     every = tuple(np.ones((size, size), np.bool_) for size in chain.sizes)
-    starts = () if model.start is None else tuple(links[0] for links in chain.chains)
+    starts = () if getattr(model, "start", None) is None else tuple(links[0] for links in chain.chains)
     layout = ChainLayout(chain.sizes, chain.order, columns.states, every, starts)
     joined = [table.ravel() for links in chain.chains for table in links] + [own.ravel() for own in chain.emissions]
-    prior = layout.prior(float(model.pseudo_counts), float(model.sticky))
+    prior = layout.prior(float(model.pseudo_counts), float(getattr(model, "sticky", 0.0)))
     parameters = np.concatenate(joined)
     objective: Objective
-    if chain.numbers:
+    if chain.numbers or isinstance(chain, TreeChain):
         layout = NumberChainLayout.of(layout, chain.numbers)
         parameters = layout.whole(parameters, list(chain.numbers.values()))
-        numbered = NumberPass.of_distinct(sequences, fitted.weights, chain.numbers, model.n_jobs)
+        numbered = pass_of(sequences, fitted.weights, chain.numbers, model.n_jobs)
         objective = NumberChainObjective(layout, numbered, prior)
     else:
         symbols = Symbols.of(sequences.codes, columns.states)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from eigentree.data.sequences.forests import Forest
 from eigentree.data.sequences.inputs import InputSequences
 from eigentree.data.sequences.sequence_codes import Sequences
 from eigentree.data.streams.sources import is_stream
@@ -22,6 +23,7 @@ from eigentree.errors import DataError, EigentreeError, ParameterError, quoted
 from eigentree.inference.networks.network import LatentNetwork
 from eigentree.inference.sequences.hmm_chain import Chain
 from eigentree.inference.sequences.input_chain import InputChain
+from eigentree.inference.sequences.tree_chain import TreeChain
 from eigentree.messages import kept_notices
 
 if TYPE_CHECKING:
@@ -90,7 +92,9 @@ class FittedModel:
             raise DataError(f"replicates need rows in memory, and these come in batches ({quoted(X)})")
         columns = model.columns_.reading(model.handle_unknown)
         data: Rows | Sequences
-        if isinstance(fitted, Chain | InputChain):
+        if isinstance(fitted, TreeChain):
+            data = X if isinstance(X, Forest) else Forest.grown(X, None, columns)
+        elif isinstance(fitted, Chain | InputChain):
             is_long = model.sequence is not None and hasattr(X, "columns") and not isinstance(X, Sequences)
             named = (model.sequence, model.time) if is_long else (None, None)
             data = Sequences.of(X, columns, lengths, *named)
@@ -133,6 +137,8 @@ class FittedModel:
 
         A model that is an average is searched for again.
         """
+        if isinstance(self.data, Forest):
+            raise ParameterError("trees are not fitted again or sampled; estimates() has their standard errors")
         found: dict[str, Any] = self.model.get_params(deep=False)
         found |= {"n_jobs": 1, "verbose": 0}
         if self.is_average:

@@ -98,8 +98,9 @@ def _of_shares(problem: NumberChainObjective, shares: Floats) -> Floats:
         total = np.maximum(shares.sum(axis=0), np.finfo(np.float64).tiny)
         shares = shares[:, np.argsort(_where(problem) @ shares / total)]
     weights, first = step_weights(problem)[:, None], first_steps(problem)
-    counts, inside = weights * shares, ~first[1:]
-    follow = shares[:-1][inside].T @ counts[1:][inside]
+    counts = weights * shares
+    before, after = walk.pairs
+    follow = shares[before].T @ counts[after]
     tables = []
     for place, size in enumerate(layout.channels):
         found = [np.bincount(walk.codes[:, place], own, size + 1)[:size] for own in counts.T]

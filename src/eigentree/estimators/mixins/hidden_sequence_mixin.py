@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eigentree.data.sequences.sequence_codes import Sequences, per_step
-from eigentree.data.tables.labeled_table import LabeledTable, TablesByName
 from eigentree.data.tables.weights import positive_weights
 from eigentree.errors import DataError
+from eigentree.estimators.mixins.chain_tables import ChainTablesMixin, one_or_all
 from eigentree.estimators.mixins.information_criteria import Criteria
 from eigentree.estimators.mixins.sequence_mixin import IMPOSSIBLE, SequenceMixin, distributions_or_uniform
 from eigentree.inference.networks.hidden_variables import Decoded
 from eigentree.inference.queries import warn_undefined
-from eigentree.inference.sequences.duration_chain import DurationChain
 from eigentree.validation import (
     one_of,
     our_arithmetic,
@@ -27,124 +26,19 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from eigentree.arrays import Floats
-    from eigentree.emissions.base import Emission
     from eigentree.inference.networks.network import LatentNetwork
     from eigentree.inference.sequences.hmm_chain import Chain
 
 __all__ = ["HiddenSequenceMixin"]
 
 
-class HiddenSequenceMixin(SequenceMixin):
+class HiddenSequenceMixin(ChainTablesMixin, SequenceMixin):
     """Queries of a hidden Markov model whose conditional probability tables are known."""
 
     model_: Chain
     n_parameters_: int
     pseudo_counts: float
     sticky: float
-
-    @property
-    def tables_(self) -> dict[str, Any]:
-        """The learned tables by name: "start", "transitions" and "emissions", axes and states named.
-
-        "start" is the joint distribution of as many first states as the order, "transitions" P(state | as many
-        before it), "emissions" P(cell | state), a dict where there are several channels. Of a factorial HMM,
-        "start" and "transitions" are dicts of one table per chain, and emissions depend on the states of all.
-        """
-        chain, columns = self.model_, self._columns
-        hidden = self._chain_names
-        starts = {name: _start_table(links) for name, links in zip(hidden, chain.chains, strict=True)}
-        moves = {name: _moves_table(links) for name, links in zip(hidden, chain.chains, strict=True)}
-        shown = {
-            name: LabeledTable(
-                table.reshape(*chain.sizes, -1),
-                [*hidden, name if name not in hidden else "cell"],
-                [*map(range, chain.sizes), columns.labels(name)],
-            )
-            for name, table in zip(columns.names, chain.emissions, strict=True)
-            if columns.position(name) not in columns.number_places
-        }
-        tables = {"start": starts, "transitions": moves, "emissions": shown}
-        made = TablesByName((name, _one_or_all(found)) for name, found in tables.items() if found)
-        if isinstance(chain, DurationChain):
-            labels = [range(chain.states), range(1, chain.durations.shape[1] + 1)]
-            made["durations"] = LabeledTable(chain.durations, ["state", "duration"], labels)
-        return made
-
-    @property
-    def durations_(self) -> Floats:
-        """The mean number of steps that each state lasts, shape (states,), of one chain of order 1.
-
-        Without `durations` it is that of a Markov chain, infinite where a state is never left.
-        """
-        chain = self.model_
-        if isinstance(chain, DurationChain):
-            return chain.mean_durations
-        stay = np.diag(self._of_one_chain("durations_", "transitions"))
-        mean: Floats = np.divide(1.0, 1.0 - stay, out=np.full(len(stay), np.inf), where=stay < 1)
-        return mean
-
-    @property
-    def emissions_(self) -> dict[tuple[str, ...], Emission]:
-        """The emission of each group of number channels, by their names."""
-        names = self._columns.names
-        return {tuple(names[place] for place in group): own for group, own in self.model_.numbers.items()}
-
-    @property
-    def means_(self) -> Floats:
-        """The mean of each number channel in each state, shape (states, number channels), as hmmlearn calls it."""
-        return self._moments("means_")[0]
-
-    @property
-    def covars_(self) -> Floats:
-        """The covariance of the number channels in each state, as hmmlearn calls it.
-
-        Its shape is (states, number channels, number channels).
-        """
-        return self._moments("covars_")[1]
-
-    def _moments(self, name: str) -> tuple[Floats, Floats]:
-        """Return mean and covariance of the number channels in each state."""
-        chain, places = self.model_, self._columns.number_places
-        if not places:
-            raise AttributeError(f"{name} is of channels that are numbers; tables_ has the tables of categories")
-        means = np.zeros((chain.states, len(places)))
-        covariances = np.zeros((chain.states, len(places), len(places)))
-        for group, emission in chain.numbers.items():
-            own = np.array([places.index(place) for place in group])
-            mean, variance = emission.moments(np.full((1, len(group)), np.nan))
-            means[:, own] = mean[0]
-            covariances[:, own, own] = variance[0]
-            if "covariance" in emission.parameters:
-                covariances[:, own[:, None], own] = emission.parameters["covariance"]
-        return means, covariances
-
-    @property
-    def startprob_(self) -> Floats:
-        """The distribution of the first state, shape (states,), as hmmlearn calls it."""
-        return self._of_one_chain("startprob_", "start")
-
-    @property
-    def transmat_(self) -> Floats:
-        """P(next state | state), shape (states, states), as hmmlearn calls it."""
-        return self._of_one_chain("transmat_", "transitions")
-
-    @property
-    def emissionprob_(self) -> Floats:
-        """P(symbol | state), shape (states, symbols), as hmmlearn calls it."""
-        if len(self._columns.names) > 1 or self._columns.number_places:
-            raise AttributeError("emissionprob_ is for one channel of categories; tables_ and emissions_ have all")
-        return self._of_one_chain("emissionprob_", "emissions")
-
-    def _of_one_chain(self, name: str, table: str) -> Floats:
-        """Return a table as an array, of a model as hmmlearn has it."""
-        if self.model_.order > 1 or len(self.model_.sizes) > 1:
-            raise AttributeError(f"{name} is for order 1 and one chain; tables_ has all tables")
-        return np.asarray(self.tables_[table])
-
-    @property
-    def _chain_names(self) -> list[str]:
-        count = len(self.model_.sizes)
-        return [f"chain {place}" for place in range(count)] if count > 1 else ["state"]
 
     @our_arithmetic
     def filter(self, X: ArrayLike | Any, lengths: ArrayLike | None = None, inputs: Any = None) -> Any:
@@ -267,27 +161,7 @@ class HiddenSequenceMixin(SequenceMixin):
     def _of_chains(self, sequences: Sequences, each: Sequence[NDArray[Any]]) -> Any:
         """Return what was found for each step and chain, in the form of the sequences."""
         found = {name: per_step(sequences, values) for name, values in zip(self._chain_names, each, strict=True)}
-        return _one_or_all(found)
+        return one_or_all(found)
 
     def _of_steps(self, proba: Floats) -> Floats:
         return distributions_or_uniform(proba, "the hidden states of their steps are taken as uniform", "steps of ")
-
-
-def _one_or_all(found: dict[str, Any]) -> Any:
-    """Return the only one, or all by name."""
-    return TablesByName(found) if len(found) > 1 else next(iter(found.values()))
-
-
-def _start_table(links: tuple[Floats, ...]) -> LabeledTable:
-    """Return the joint distribution of as many first states as the order."""
-    joint, order = links[0], len(links) - 1
-    for link in links[1:-1]:
-        joint = joint[..., None] * link
-    names = ["state"] if order == 1 else [f"state {step}" for step in range(order)]
-    return LabeledTable(joint, names, [range(len(links[0]))] * order)
-
-
-def _moves_table(links: tuple[Floats, ...]) -> LabeledTable:
-    """Return the distribution of a state given those before it."""
-    names = [*(f"state {step} before" for step in range(len(links) - 1, 1, -1)), "state before", "state"]
-    return LabeledTable(links[-1], names, [range(len(links[0]))] * len(links))

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from eigentree.arrays import Floats
+    from eigentree.em.em_report import Unit
     from eigentree.em.multistart import Multistart
     from eigentree.em.optimize.objective import Objective
 
@@ -31,11 +32,12 @@ __all__ = [
     "warn_not_converged",
 ]
 
-DATA: dict[Unit, str] = {"row": "rows", "step": "sequences", "node": "trees"}
-"""What the data are whose rows, steps or nodes objectives are divided by."""
-
 OLD_MULTISTART = "race"
 """What "multistart" was called up to 0.2.0."""
+
+
+WHOLES = {"row": "rows", "step": "sequences", "node": "trees"}
+"""What is passed over, by the unit that gains are judged by."""
 
 
 class RunsMixin(Parameters):
@@ -103,7 +105,7 @@ class RunsMixin(Parameters):
             if state is None:
                 raise
             state = state.rescued(objective)
-            warn_interrupted(f"{state.iterations} iterations on all {DATA[self._unit]}")
+            warn_interrupted(f"{state.iterations} iterations on all {WHOLES[self._unit]}")
         else:
             assert state is not None
             warn_not_converged(state.best[1].converged, max_iter)

@@ -246,7 +246,10 @@ class Chain:
 
     def drawn(self, starts: Integers, random: np.random.Generator) -> NDArray[Any]:
         """Return the cells of new sequences, shape (steps, channels): codes, or floats where some are numbers."""
-        states = self.drawn_states(starts, random)
+        return self.shown(self.drawn_states(starts, random), random)
+
+    def shown(self, states: Integers, random: np.random.Generator) -> NDArray[Any]:
+        """Return cells sampled given the hidden state of each step, shape (steps, channels)."""
         kind = np.float64 if self.numbers else self.columns.code_type
         cells = np.empty((len(states), len(self.emissions)), kind, order="F")
         for channel, table in enumerate(self.emissions):

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from eigentree.arrays import Codes, Floats, Integers
     from eigentree.data.sequences.sequence_codes import Sequences
     from eigentree.data.tables.columns import Columns
+    from eigentree.inference.sequences.tree_steps import TreeSteps
 
 __all__ = [
     "LinkCounts",
@@ -212,12 +213,16 @@ class LinkCounts(NamedTuple):
 
 
 class Part(NamedTuple):
-    """Some of the sequences end to end, none of them empty: their numbers, starts and weights, and their steps."""
+    """Some of the sequences end to end, none of them empty: their numbers, starts and weights, and their steps.
+
+    Where sequences are trees, `trees` has their shapes.
+    """
 
     numbers: Integers
     starts: Integers
     weights: Floats
     shown: ShownSteps
+    trees: TreeSteps | None = None
 
 
 class Links(Protocol):
@@ -322,6 +327,33 @@ class NumberPass:
     def changes(self) -> Integers:
         """For each step, how many stand before it: each is a symbol of its own."""
         return np.arange(len(self.codes))
+
+    def links(self, tables: Sequence[Floats]) -> Links:
+        """Return how steps follow each other, given the tables of a Markov chain."""
+        return MarkovLinks(tables)
+
+    @property
+    def pairs(self) -> tuple[Integers, Integers]:
+        """The steps that follow another one in their sequence: first those before them, then they themselves."""
+        first = np.zeros(len(self.codes) + 1, np.bool_)
+        first[self.starts] = True
+        after = np.flatnonzero(~first[:-1])
+        return after - 1, after
+
+    def blocks(self, count: int) -> tuple[NumberPass, NumberPass] | None:
+        """Return most blocks of steps, and one in `count` to be held out; None where there are too few."""
+        lengths = np.diff(self.starts)
+        size = max(1, int(lengths.sum()) // (2 * count))
+        counts = -(-lengths // size)
+        sequence = np.repeat(np.arange(len(lengths)), counts)
+        number = np.arange(len(sequence)) - np.repeat(np.cumsum(counts) - counts, counts)
+        begins = self.starts[sequence] + number * size
+        ends = np.minimum(begins + size, self.starts[sequence + 1])
+        held = np.arange(len(sequence)) % count == count - 1
+        if not held.any():
+            return None
+        made = [self.of_pieces(begins[own], ends[own], self.weights[sequence[own]]) for own in (~held, held)]
+        return made[0], made[1]
 
     @cached_property
     def _parts(self) -> list[Part]:

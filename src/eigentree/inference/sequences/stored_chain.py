@@ -14,6 +14,7 @@ from eigentree.inference.sequences.duration_chain import DurationChain
 from eigentree.inference.sequences.hmm_chain import Chain
 from eigentree.inference.sequences.input_chain import Dependence, DependentTable, InputChain, InputTables
 from eigentree.inference.sequences.sequence_passes import MOST_TOGETHER
+from eigentree.inference.sequences.tree_chain import TreeChain
 from eigentree.io.documents import Section, whole
 
 if TYPE_CHECKING:
@@ -43,6 +44,8 @@ def chain_content(writer: Writer, chain: Chain | InputChain) -> dict[str, Any]:
     lasting = [chain.durations] if isinstance(chain, DurationChain) else []
     writer.flat("tables", [*(table for links in chain.chains for table in links), *chain.emissions, *lasting])
     content: dict[str, Any] = {"states": chain.states, "order": chain.order} | _numbers_content(writer, chain)
+    if isinstance(chain, TreeChain):
+        content["of_trees"] = True
     if lasting:
         content["max_duration"] = lasting[0].shape[1]
     return content | ({"chains": list(chain.sizes)} if chain.parallel else {})
@@ -64,7 +67,9 @@ def _numbers_content(writer: Writer, chain: Chain | InputChain) -> dict[str, Any
 
 def read_chain(reader: Reader, content: Any, columns: Columns) -> Chain | InputChain:
     """Return the chain of a document and the tables of the file."""
-    entry = Section(content, "a chain", ("states", "order"), ("chains", "numbers", "inputs", "max_duration"))
+    entry = Section(
+        content, "a chain", ("states", "order"), ("chains", "numbers", "inputs", "max_duration", "of_trees")
+    )
     states, order = entry.whole("states", 1, MOST_ENTRIES), entry.whole("order", 1, 64)
     if states ** (order + 1) > MOST_ENTRIES:
         raise FileError("a chain of so many states and such an order has tables beyond all memory")
@@ -85,6 +90,10 @@ def read_chain(reader: Reader, content: Any, columns: Columns) -> Chain | InputC
     if lasting:
         start, moves, *emissions, durations = tables
         return DurationChain(columns, (start, moves), tuple(emissions), (), numbers, durations=durations)
+    if entry.has("of_trees"):
+        if order > 1 or len(sizes) > 1:
+            raise FileError("a hidden Markov tree has one chain of order 1")
+        return TreeChain(columns, tuple(chains[0]), tuple(tables[len(links) :]), (), numbers)
     return Chain.of(columns, chains, tables[len(links) :], numbers)
 
 

@@ -1,0 +1,1 @@
+"""Estimators of data whose items are trees."""
