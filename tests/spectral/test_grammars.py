@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from itertools import product
-from typing import Any
 
 import numpy as np
 import pytest
@@ -20,7 +19,7 @@ from eigentree.inference.grammars.grammar import Backoff, Grammar, GrammarLayout
 from eigentree.inference.grammars.tree_passes import log_prob
 from eigentree.inference.grammars.tree_sampling import sampled_tree
 from eigentree.spectral.grammars.exact_moments import ExactMoments
-from eigentree.spectral.grammars.grammar_learning import learn_grammar
+from eigentree.spectral.grammars.grammar_learning import GrammarFit, learn_grammar
 from eigentree.spectral.grammars.grammar_model import SpectralGrammar, choose_grammar
 from eigentree.spectral.grammars.grammar_moments import CountedMoments
 from eigentree.spectral.grammars.grammar_report import GrammarReport
@@ -77,8 +76,11 @@ def all_trees(grammar: Grammar, label: int) -> list[Tree]:
 
 
 def counted(rows: TreeRows, symbols: GrammarSymbols, shrinkage: float, states: int = 3) -> SpectralGrammar:
-    fit = learn_grammar(CountedMoments(TreeWindows.of([rows], symbols)), states)
-    return SpectralGrammar.of(fit, shrinkage, without_backoff(symbols))
+    return SpectralGrammar.of(learned(rows, symbols, states), shrinkage, without_backoff(symbols))
+
+
+def learned(rows: TreeRows, symbols: GrammarSymbols, states: int = 3) -> GrammarFit:
+    return learn_grammar(CountedMoments(TreeWindows.of([rows], symbols)), states)
 
 
 def without_backoff(symbols: GrammarSymbols) -> Backoff:
@@ -96,8 +98,8 @@ def test_exact_moments_give_exact_probabilities_of_trees(seed: int) -> None:
     model = exact(grammar)
     assert_allclose(model.score(rows), log_prob(grammar, rows), rtol=1e-8)
     assert model.scored(rows).clipped.max() < 1e-9
-    assert model.fit.ranks.tolist() == [3, 2, 1]
-    assert exact(grammar, 1).fit.ranks.tolist() == [1, 1, 1]
+    assert model.operators.ranks.tolist() == [3, 2, 1]
+    assert exact(grammar, 1).operators.ranks.tolist() == [1, 1, 1]
 
 
 def test_exact_moments_are_those_of_endless_trees() -> None:
@@ -147,7 +149,8 @@ def test_a_right_branching_tree_is_a_hidden_markov_model() -> None:
 def test_scores_are_of_one_distribution_however_noisy(backoff: bool) -> None:
     grammar = random_grammar(FINITE, {"A": 2, "B": 2, "S": 1}, 1)
     symbols = grammar.symbols
-    model = counted(encoded(sampled(grammar, 40, 0), symbols), symbols, 0.0)
+    fit = learned(encoded(sampled(grammar, 40, 0), symbols), symbols)
+    model = SpectralGrammar.of(fit, 0.0, without_backoff(symbols))
     trees = all_trees(grammar, 2)
     rows = encoded(trees, symbols)
     assert model.scored(rows).clipped.max() > 0.01
@@ -157,7 +160,7 @@ def test_scores_are_of_one_distribution_however_noisy(backoff: bool) -> None:
     assert_allclose(np.exp(model.score(rows)).sum(), 1.0)
     if backoff:
         layout = GrammarLayout(symbols, np.ones(3, np.int64))
-        smooth = SpectralGrammar.of(model.fit, 0.4, Backoff.witten_bell(layout))
+        smooth = SpectralGrammar.of(fit, 0.4, Backoff.witten_bell(layout))
         # Other trees have a part of the probability.
         assert 0.1 < np.exp(smooth.score(rows)).sum() < 1.0
         assert np.isfinite(smooth.score(encoded([Tree.parse("(S (A (A u) (A v)) (B u))")], symbols)))
@@ -197,15 +200,15 @@ def test_neither_order_nor_split_of_trees_changes_a_bit() -> None:
     symbols, trees = grammar.symbols, sampled(grammar, 300, 2)
     layout = GrammarLayout(symbols, np.ones(3, np.int64))
 
-    def learned(*parts: list[Tree]) -> tuple[SpectralGrammar, Any]:
+    def chosen(*parts: list[Tree]) -> tuple[SpectralGrammar, GrammarReport]:
         blocks = [encoded(part, symbols) for part in parts]
         return choose_grammar(blocks, symbols, 3, None, Backoff.witten_bell(layout))
 
-    plain, tried = learned(trees)
+    plain, report = chosen(trees)
     rows = encoded(trees, symbols)
     for parts in ([trees[::-1]], [trees[:50], trees[50:]]):
-        other, again = learned(*parts)
-        assert again == tried
+        other, again = chosen(*parts)
+        assert again.tried == report.tried
         assert_array_equal(other.score(rows), plain.score(rows))
     windows = [TreeWindows.of([encoded(part, symbols)], symbols) for part in (trees, trees[:50], trees[50:])]
     assert_array_equal((windows[1] + windows[2]).codes, windows[0].codes)
@@ -245,10 +248,10 @@ def test_errors_fall_with_the_root_of_the_number_of_trees() -> None:
 def test_the_report_names_labels_and_what_they_lack() -> None:
     grammar = random_grammar(FINITE, {"A": 2, "B": 2, "S": 1}, 4)
     rows = encoded(sampled(grammar, 100, 0), grammar.symbols)
-    report = GrammarReport.of(counted(rows, grammar.symbols, 0.0), {})
+    report = GrammarReport.of(learned(rows, grammar.symbols), 0.0, {})
     assert [each.label for each in report.spectra] == ["A", "B", "S"]
     assert report.trees == 100
     assert report.nodes == len(rows.labels)
     assert "label" in report.warnings[0]
     assert "learned from" in str(report)
-    assert not GrammarReport.of(counted(rows, grammar.symbols, 0.4), {}).warnings
+    assert not GrammarReport.of(learned(rows, grammar.symbols), 0.4, {}).warnings

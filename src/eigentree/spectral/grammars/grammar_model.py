@@ -21,6 +21,7 @@ from eigentree.errors import DataError
 from eigentree.spectral.grammars.grammar_learning import learn_grammar
 from eigentree.spectral.grammars.grammar_moments import CountedMoments
 from eigentree.spectral.grammars.grammar_operators import scaled
+from eigentree.spectral.grammars.grammar_report import GrammarReport
 from eigentree.spectral.learn.shrinkage import FOLDS, LEAST_LOG, chosen
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from eigentree.inference.grammars.grammar import Backoff
     from eigentree.spectral.grammars.grammar_learning import GrammarFit
     from eigentree.spectral.grammars.grammar_operators import GrammarOperators
-    from eigentree.spectral.learn.shrinkage import HeldOutScore, Trials, Tried
+    from eigentree.spectral.learn.shrinkage import HeldOutScore, Trials
 
 __all__ = ["NodeScores", "SpectralGrammar", "choose_grammar"]
 
@@ -59,24 +60,20 @@ class NodeScores(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class SpectralGrammar:
-    """The distribution of a fit over trees.
+    """The distribution over trees that learned operators stand for.
 
     Attributes
     ----------
-    fit : GrammarFit
-    shrinkage : float
+    operators : GrammarOperators
     backoff : Backoff
         What is expected of rules and words that were not seen, of labels with one state each.
     roots : array, shape (labels,)
         The distribution of the label of the root.
-    operators : GrammarOperators
     """
 
-    fit: GrammarFit
-    shrinkage: float
+    operators: GrammarOperators
     backoff: Backoff
     roots: Floats
-    operators: GrammarOperators
 
     @classmethod
     def of(
@@ -84,12 +81,12 @@ class SpectralGrammar:
     ) -> SpectralGrammar:
         """Return the model of a fit at some shrinkage; roots are as frequent as in the fit unless given."""
         roots = fit.roots / fit.roots.sum() if roots is None else roots
-        return cls(fit, shrinkage, backoff, roots, fit.operators(shrinkage))
+        return cls(fit.operators(shrinkage), backoff, roots)
 
     @property
     def symbols(self) -> GrammarSymbols:
         """The labels, words and rules."""
-        return self.fit.symbols
+        return self.operators.symbols
 
     def score(self, rows: TreeRows) -> Floats:
         """Return the log probability of each tree; missing words are marginalised out."""
@@ -104,8 +101,13 @@ class SpectralGrammar:
 
     def scored(self, rows: TreeRows) -> NodeScores:
         """Return what is found of each node of trees without missing labels."""
-        inside = self.operators.inside(rows)
-        outside = self.operators.given_before(rows, inside)
+        return self._scored(rows, self.operators.given_before(rows, self.operators.inside(rows)))
+
+    def given_all(self, rows: TreeRows) -> Floats:
+        """Return the log probability of what each node expands to, given all that is not below it."""
+        return self._scored(rows, self.operators.given_all(rows, self.operators.inside(rows))).log_prob
+
+    def _scored(self, rows: TreeRows, outside: Floats) -> NodeScores:
         log_prob, clipped = np.empty(len(rows.labels)), np.zeros(len(rows.labels))
         rules, pairs = self.operators.ranges
         order = np.argsort(rows.labels, kind="stable")
@@ -154,6 +156,13 @@ class SpectralGrammar:
             found[at] += self.backoff.word[label] * self.backoff.words
         totals = found.sum(axis=1, keepdims=True)
         return nodes, np.divide(found, totals, out=np.full_like(found, 1 / found.shape[1]), where=totals > 0)
+
+    def filled(self, rows: TreeRows) -> TreeRows:
+        """Return trees with the most probable word in place of each that is missing, given the rest of its tree."""
+        nodes, found = self.words(rows)
+        words = rows.words.copy()
+        words[nodes] = found.argmax(axis=1)
+        return TreeRows.with_rules(rows.labels, rows.left, words, rows.offsets, self.symbols)
 
     def sampled(self, random: np.random.Generator, most_nodes: int) -> Tree:
         """Return a tree in normal form that is sampled, node by node in pre-order.
@@ -235,8 +244,8 @@ def choose_grammar(
     shrinkage: float | None,
     backoff: Backoff,
     roots: Floats | None = None,
-) -> tuple[SpectralGrammar, Tried]:
-    """Return the model of trees at the best shrinkage, and what was tried; see `chosen`.
+) -> tuple[SpectralGrammar, GrammarReport]:
+    """Return the model of trees at the best shrinkage, and its report; see `chosen`.
 
     Parameters
     ----------
@@ -269,10 +278,11 @@ def choose_grammar(
 
     fit = learn_grammar(CountedMoments(windows), hidden_states)
 
-    def model(_: int, shrinkage: float, floor: float, added: float, smoothing: float) -> SpectralGrammar:
-        return SpectralGrammar.of(fit, shrinkage, backoff, roots)
+    def best(_: int, shrinkage: float, floor: float, added: float, smoothing: float) -> float:
+        return shrinkage
 
-    return chosen(float(windows.counts.sum()), 0.0, trials, model, shrinkage, 0.0)
+    used, tried = chosen(float(windows.counts.sum()), 0.0, trials, best, shrinkage, 0.0)
+    return SpectralGrammar.of(fit, used, backoff, roots), GrammarReport.of(fit, used, tried)
 
 
 def _trial(fit: GrammarFit, backoff: Backoff, fold: TreeRows) -> HeldOutScore:

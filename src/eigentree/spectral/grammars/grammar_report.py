@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from eigentree.arrays import Floats
-    from eigentree.spectral.grammars.grammar_model import SpectralGrammar
+    from eigentree.spectral.grammars.grammar_learning import GrammarFit
 
 __all__ = ["GrammarReport", "LabelReport"]
 
@@ -79,9 +79,8 @@ class GrammarReport(SpectraReport):
     tried: Mapping[tuple[float, float], float]
 
     @classmethod
-    def of(cls, model: SpectralGrammar, tried: Mapping[tuple[float, float], float]) -> GrammarReport:
-        """Return the report of what was learned."""
-        fit = model.fit
+    def of(cls, fit: GrammarFit, shrinkage: float, tried: Mapping[tuple[float, float], float]) -> GrammarReport:
+        """Return the report of a fit at some shrinkage."""
         each = zip(fit.symbols.labels, fit.nodes.tolist(), fit.bonds, strict=True)
         return cls(
             tuple(
@@ -90,7 +89,7 @@ class GrammarReport(SpectraReport):
             ),
             float(fit.roots.sum()),
             float(fit.nodes.sum()),
-            model.shrinkage,
+            shrinkage,
             tried,
         )
 
