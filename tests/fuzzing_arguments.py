@@ -91,6 +91,22 @@ class Pool:
             et.EMHMM(2, durations="explicit", init="random", n_init=1, max_iter=3, random_state=0).fit(words),
             et.EMHMM(2),
         ]
+        clusters = et.MixtureHMM(2, [2, 1], init="random", n_init=1, max_iter=3, random_state=0)
+        made["MixtureHMM"] = [
+            clone(clusters).fit(words),
+            clone(clusters).fit(words, inputs=["u", "v", "u", "v"]),
+            clone(clusters).fit(
+                words, inputs=pandas.DataFrame({"dose": np.arange(4) / 5.0, "group": ["u", "v"] * 2})
+            ),
+            clusters,
+        ]
+        made["SequenceTagger"] = [
+            et.SequenceTagger().fit(words, ["uvuv", "uuv", "vv", "v"]),
+            et.SequenceTagger(et.EMHMM(2, init="random", n_init=1, max_iter=3, random_state=0), 0.9, 1.0).fit(
+                [list(word) for word in words], [[0, 1, None, 1], [0, 0, 1], [1, 1], [1]]
+            ),
+            et.SequenceTagger(),
+        ]
         trees = et.HiddenMarkovTree(2, init="random", n_init=1, max_iter=3, random_state=0)
         made["HiddenMarkovTree"] = [
             clone(trees).fit(["a", "b", "a", "b"], [-1, 0, 0, -1]),
@@ -302,6 +318,14 @@ def known_states(draw: Draw) -> Any:
     )
 
 
+def step_labels(draw: Draw) -> Any:
+    """Return labels of sequences, which hold at all steps of one, or what does not fit."""
+    rows = max(draw.rows, 1)
+    codes = draw.random.integers(0, 2, size=rows)
+    letters = np.array(["u", "v"])[codes]
+    return draw.choice(codes, letters, np.where(codes > 0, 1.0, np.nan), letters.tolist(), "x0", None, [[9]])
+
+
 def sequence_table(draw: Draw) -> Any:
     good = {"start": [0.5, 0.5], "transitions": [[0.9, 0.1], [0.2, 0.8]], "emissions": [[0.3, 0.7], [1.0, 0.0]]}
     return draw.choice(good, good | {"start": [1, 1]}, good | {"emissions": {"x0": good["emissions"]}}, {})
@@ -467,6 +491,14 @@ PARAMETERS: dict[str, dict[str, Kind]] = {
         "pseudo_counts": of(0, 1e-6, 0.1, 1e9),
         "covariates": of(None, None, [], ["x0"], ["x1", "x0"], "x0", ["x9"]),
     },
+    "SequenceTagger": {
+        "estimator": lambda draw: draw.choice(
+            None, *(et.EMHMM(size, init="random", n_init=1, max_iter=3, random_state=0) for size in (1, 2))
+        ),
+        "training": of("generative", "conditional", 0.5),
+        "alpha": of("auto", 0.0, 1.0),
+        "random_state": seed,
+    },
     "OnlineEMJunctionTree": SHARED
     | {
         "stepsize": of(0.7, 1),
@@ -537,11 +569,16 @@ PARAMETERS: dict[str, dict[str, Kind]] = {
 """How the parameters of estimators are sampled: such that a fit is short."""
 
 
+PARAMETERS["MixtureHMM"] = {
+    name: own for name, own in PARAMETERS["EMHMM"].items() if name not in ("start", "inputs_affect")
+} | {"n_clusters": of(1, 2, 3, 10**6), "hidden_states": of(1, 2, [2, 1], [1, 2, 3], 10**6, ())}
+
+
 def settings(draw: Draw, kind: str) -> dict[str, Any]:
     """Return some parameters of an estimator, one of them junk now and then."""
     drawn = {name: one(draw) for name, one in PARAMETERS[kind].items()}
     chosen = {name: value for name, value in drawn.items() if name == "structure" or draw.random.random() < 0.5}
-    if kind in ("EMHMM", "HiddenMarkovTree"):
+    if kind in ("EMHMM", "MixtureHMM", "HiddenMarkovTree"):
         chosen = {"init": "random", "n_init": 1, "max_iter": 3} | chosen
     if kind in ("EMJunctionTree", "LatentClassModel"):
         # A whole race, and a choice of pseudo-counts, would take a second.
@@ -646,6 +683,18 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
             "criteria": {"sample_weight": weights},
         }.items()
     },
+    "SequenceTagger": PARAMETERS["SequenceTagger"],
+    **{
+        f"SequenceTagger.{name}": {"X": sequences, "lengths": of(None, None, [1, 2]), **more}
+        for name, more in {
+            "fit": {"y": step_labels, "sample_weight": weights},
+            "score": {"y": step_labels, "sample_weight": weights},
+            "score_labels": {"y": step_labels},
+            "predict_proba": {},
+            "predict": {},
+            "decode": {},
+        }.items()
+    },
     "EMHMM.estimates": {"X": lambda draw: draw.choice(None, None, sequences(draw))} | ERRORS | {"inputs": inputs},
     "EMHMM.vcov": {"X": lambda draw: draw.choice(None, None, sequences(draw))},
     "EMHMM.confint": {"X": lambda draw: draw.choice(None, None, sequences(draw)), "level": of(0.9, 0)},
@@ -725,6 +774,7 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
     },
     "bootstrap()": {"model": _fitted_here, "X": data, "sample_weight": weights, "lengths": of(None)}
     | {
+        "inputs": of(None),
         "statistic": of(None, lambda fit: fit.n_iter_, "mean"),
         "n_replicates": of(2, 3, 0),
         "parametric": of(False, True),
@@ -1018,6 +1068,14 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
     },
     "build": {"states": of([2, 3, 2]), "names": of(None, ["a", "b", "c"], ["a", "a", "b"])},
 }
+
+ARGUMENTS |= {
+    name.replace("EMHMM", "MixtureHMM"): own for name, own in ARGUMENTS.items() if name.startswith("EMHMM.")
+} | {"MixtureHMM": PARAMETERS["MixtureHMM"]}
+ARGUMENTS["MixtureHMM.predict_proba"] = ARGUMENTS["MixtureHMM.predict_proba"] | {
+    "target": of("cluster", "state", "x0")
+}
+ARGUMENTS["MixtureHMM.entropy"] = ARGUMENTS["MixtureHMM.criteria"]
 """How arguments of functions and methods are sampled, by their names, or by those with the class before a dot."""
 
 

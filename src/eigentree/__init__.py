@@ -32,12 +32,14 @@ if TYPE_CHECKING:
     from eigentree.errors import TreewidthError as TreewidthError
     from eigentree.errors import UnknownNameError as UnknownNameError
     from eigentree.estimators.classification.classifier import JunctionTreeClassifier as JunctionTreeClassifier
+    from eigentree.estimators.classification.sequence_tagger import SequenceTagger as SequenceTagger
     from eigentree.estimators.dependencies import dependencies as dependencies
     from eigentree.estimators.em_hmm import EMHMM as EMHMM
     from eigentree.estimators.em_hmm import HMM as HMM
     from eigentree.estimators.em_junction_tree import EMJunctionTree as EMJunctionTree
     from eigentree.estimators.imputer import JunctionTreeImputer as JunctionTreeImputer
     from eigentree.estimators.latent_class import LatentClassModel as LatentClassModel
+    from eigentree.estimators.mixture_hmm import MixtureHMM as MixtureHMM
     from eigentree.estimators.model_files import load as load
     from eigentree.estimators.model_selection import select as select
     from eigentree.estimators.online_em import OnlineEMJunctionTree as OnlineEMJunctionTree
@@ -85,12 +87,14 @@ _NAMES = {
     "errors": "DataError EigentreeError FileError GraphError NetworkError ParameterError RankError "
     "TensorError TreewidthError UnknownNameError",
     "estimators.classification.classifier": "JunctionTreeClassifier",
+    "estimators.classification.sequence_tagger": "SequenceTagger",
     "estimators.dependencies": "dependencies",
     "estimators.em_hmm": "EMHMM HMM",
     "estimators.em_junction_tree": "EMJunctionTree",
     "estimators.imputer": "JunctionTreeImputer",
     "estimators.latent_class": "LatentClassModel",
     "estimators.trees.latent_grammar": "LatentGrammar",
+    "estimators.mixture_hmm": "MixtureHMM",
     "estimators.model_files": "load",
     "estimators.model_selection": "select",
     "estimators.online_em": "OnlineEMJunctionTree",

@@ -482,6 +482,22 @@ def test_inputs_are_those_of_the_library(here: Path, steps: pd.DataFrame) -> Non
     np.testing.assert_allclose(found["log_probability"].astype(float), scores)
 
 
+def test_clusters_are_those_of_the_library(here: Path, steps: pd.DataFrame) -> None:
+    number = steps.groupby("id").ngroup()
+    known = steps.assign(sex=np.where(number % 2, "f", "m")).fillna({"job": "a"})
+    known.to_csv("clusters.csv", index=False)
+    line = "eigentree fit clusters.csv --drop kids kind --sequence id --clusters 2 --hidden 2 --inputs sex"
+    answer(f"{line} -o clusters.eigentree")
+    own = known.drop(columns=["kids", "kind"])
+    model = et.MixtureHMM(2, 2, random_state=0, sequence="id").fit(own, inputs=["sex"])
+    found = frame(io.StringIO(answer("eigentree predict clusters.eigentree clusters.csv -t cluster")))
+    np.testing.assert_array_equal(found["cluster"].astype(int), model.predict(own))
+    states = frame(io.StringIO(answer("eigentree predict clusters.eigentree clusters.csv -t state")))
+    assert len(states) == len(known)
+    assert "clusters" in answer("eigentree inspect clusters.eigentree")
+    answer("eigentree estimates clusters.eigentree clusters.csv")
+
+
 def test_durations_are_those_of_the_library(here: Path, steps: pd.DataFrame) -> None:
     line = "eigentree fit steps.csv --missing ? --drop kind --sequence id --hidden 2 --durations explicit"
     answer(f"{line} --max-duration 6 -o durations.eigentree")
@@ -839,6 +855,7 @@ USAGE = [
     ),
     ("eigentree completion tcsh", "bash"),
     ("eigentree fit steps.csv --sequence id --structure mixture -o m", "sequences are learned by hmm"),
+    ("eigentree fit steps.csv --clusters 2 -o m", "--clusters are of sequences"),
     ("eigentree fit steps.csv --durations explicit -o m", "--durations are of sequences"),
     ("eigentree fit steps.csv --inputs kind -o m", "--inputs are of sequences"),
     ("eigentree fit steps.csv --sequence id --inputs kind,kind -o m", "are not columns, such as dose,group"),

@@ -83,7 +83,7 @@ def objective_of(model: et.JunctionTreeClassifier, X: Any, y: np.ndarray) -> Con
             codes, [layout.graph.states[name] for name in layout.graph.observed], np.ones(len(y))
         )
     missing = columns_with_missing(rows.codes, layout.graph)
-    read = ClassRows(layout, rows, model.columns_.numbers, whole.target, missing, 0.1, 1)
+    read = ClassRows(rows, 0.1, layout, model.columns_.numbers, whole.target, missing, 1)
     return read.conditional(rows, whole.vector(model.class_prior_))
 
 

@@ -263,3 +263,10 @@ def test_a_newton_step_of_class_membership_never_lowers_the_likelihood() -> None
         emission = emission.maximised(emission.statistics(features, counts))
         assert (counts * emission.log_proba(features)).sum() >= before - 1e-9
     assert abs(emission.coefficients[1, 1] - 1.0) < 0.5
+
+
+def test_the_density_of_a_covariate_is_refused_at_once() -> None:
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    model = et.LatentClassModel(2, covariates=["x0"], init="random", n_init=1, max_iter=3, random_state=0).fit(X)
+    with pytest.raises(DataError, match="covariates have no distribution"):
+        model.conditional(["x0"], {})

@@ -57,7 +57,8 @@ class ChainLayout(SimplexVector):
     expected of each factor, so that counts of the one chain add up to those of each. `sizes` are the numbers of
     states of the chains, `channels` those of the channels, and `allowed` has which state may follow which in each
     chain; `starts` are the distributions of first states where these are given and not learned. With
-    `known_states` the last channel is the state itself of one chain, where it is known.
+    `known_states` the last channel is the state itself of one chain, where it is known; or its label, where each
+    label stands for equally many states, one label's after another's.
     """
 
     sizes: tuple[int, ...]
@@ -94,8 +95,18 @@ class ChainLayout(SimplexVector):
             for table in chain
         ]
         if self.known_states:
-            emissions[-1] = np.eye(self.states, dtype=np.bool_)
+            emissions[-1] = self.labels_of_states > 0
         return np.concatenate([table.ravel() for table in (*links, *emissions)])
+
+    @property
+    def states_per_label(self) -> int:
+        """How many states each label of the last channel stands for."""
+        return self.states // self.channels[-1]
+
+    @property
+    def labels_of_states(self) -> Floats:
+        """The table of the last channel, where it is the state or its label."""
+        return np.repeat(np.eye(self.channels[-1]), self.states_per_label, axis=0)
 
     @cached_property
     def learned(self) -> Booleans:
@@ -341,16 +352,23 @@ def fit_with_known_states(fit: ChainFit, runs: Iterator[Multistart]) -> Iterator
     """Yield the state of a fit with known states, again and again, until its runs have converged.
 
     `runs` are those of `with_free_states`. A run starts from each of them, its states numbered as they show known
-    ones, and one from where states differ in nothing but what is known.
+    ones, and, where each label is one state, one from where states differ in nothing but what is known.
     """
-    *_, found = runs
     whole, layout = fit.whole, fit.whole.layout
     start = layout.even()
-    if (number := whole.evaluated(start).impossible) >= 0:
-        raise DataError(f"sequence {number} cannot have its known states: transitions= forbids that they follow")
-    candidates = [Candidate("known states", lambda: start)]
-    for name, run in found.runs:
-        candidates.append(Candidate(name, partial(_numbered, whole, run.parameters)))
+    here = whole.counted(start)
+    if here.impossible >= 0:
+        raise DataError(
+            f"sequence {here.impossible} cannot have its known states: transitions= forbids that they follow"
+        )
+    candidates, found = [], None
+    if layout.states_per_label == 1:
+        candidates.append(Candidate("known states", lambda: start))
+    # Where all states are known, there is one optimum.
+    if not candidates or layout.parts(here.counts)[1][-1].sum() < (1.0 - 1e-9) * whole.weight:
+        *_, found = runs
+        for name, run in found.runs:
+            candidates.append(Candidate(name, partial(_numbered, whole, run.parameters)))
     yield from run_each(fit.sample, candidates, fit.stopping, fit.max_iter, fit.accelerate, fit.validation, found)
 
 
@@ -363,7 +381,7 @@ def _numbered(whole: SequenceObjective, parameters: Floats) -> Floats:
     if layout.allowed[0].all():
         free = replace(whole, chain=replace(layout, known_states=False))  # type: ignore[type-var]
         shown = layout.parts(free.counted(parameters).counts)[1][-1]
-        order = linear_sum_assignment(-shown.T)[1]
+        order = linear_sum_assignment(-np.repeat(shown.T, layout.states_per_label, axis=0))[1]
     return layout.mixed(layout.relabelled(parameters, order), MIXED)
 
 

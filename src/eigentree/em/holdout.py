@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from eigentree.arrays import Floats
     from eigentree.em.estep.unique_rows import DistinctRows
 
-__all__ = ["Fold", "check_split", "folds_of", "held_out", "held_out_folds"]
+__all__ = ["FOLDS", "Fold", "check_split", "folds_of", "held_out", "held_out_folds"]
 
 HELD_OUT = 0.1
 """The share of the rows that is held out where none is given: the usual tenth."""

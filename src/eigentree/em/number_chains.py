@@ -24,17 +24,20 @@ from eigentree.inference.sequences.tree_chain import pass_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from eigentree.arrays import Floats, Integers
+    from eigentree.arrays import Booleans, Floats, Integers
     from eigentree.data.sequences.sequence_codes import Sequences
     from eigentree.data.tables.columns import Columns
+    from eigentree.inference.sequences.hmm_chain import Chain
     from eigentree.inference.sequences.number_steps import NumberCounts, Numbered
 
 __all__ = [
     "NumberChainLayout",
     "NumberChainObjective",
+    "chain_objective",
     "channel_families",
     "chosen_families",
     "given_emission",
+    "layout_of_chain",
     "markov_objective",
     "started_emissions",
 ]
@@ -171,6 +174,31 @@ class NumberChainObjective(SequenceObjective):
         totals = np.zeros(len(update))
         totals[: len(counts)] = layout.totals(counts)
         return Evaluation(parameters, update, totals, objective, impossible)
+
+
+def chain_objective(
+    layout: ChainLayout, sequences: Sequences, weights: Floats, prior: Floats, threads: int
+) -> SequenceObjective:
+    """Return the objective of sequences; equal ones are merged, so that their order does not matter."""
+    if isinstance(layout, NumberChainLayout):
+        walk = NumberPass.of_distinct(sequences, weights, layout.numbers, threads)
+        return NumberChainObjective(layout, walk, prior)
+    symbols = Symbols.of(sequences.codes, sequences.columns.states)
+    return ChainObjective(layout, SequencePass.of_distinct(symbols, sequences.starts, weights, threads), prior)
+
+
+def layout_of_chain(
+    chain: Chain, allowed: tuple[Booleans, ...], starts: tuple[Floats, ...] = (), known_states: bool = False
+) -> tuple[ChainLayout, Floats]:
+    """Return the layout of a chain that was fitted, and its parameters there."""
+    tables = [table for links in chain.chains for table in links] + list(chain.emissions)
+    vector = np.concatenate([table.ravel() for table in tables])
+    channels = tuple(table.shape[-1] for table in chain.emissions)
+    layout = ChainLayout(chain.sizes, chain.order, channels, allowed, starts, known_states=known_states)
+    if not chain.numbers:
+        return layout, vector
+    numbered = NumberChainLayout.of(layout, chain.numbers)
+    return numbered, numbered.whole(vector, list(chain.numbers.values()))
 
 
 def markov_objective(walk: NumberPass, layout: ChainLayout, prior: Floats) -> SequenceObjective:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import replace
 from inspect import signature
@@ -18,6 +17,8 @@ from eigentree.data.tables.columns import checked_columns, columns_content, colu
 from eigentree.errors import FileError
 from eigentree.estimators.classification.class_column import ClassColumn
 from eigentree.estimators.classification.classifier import JunctionTreeClassifier
+from eigentree.estimators.classification.sequence_tagger import SequenceTagger
+from eigentree.estimators.classification.stored_labels import labels_content, read_labels
 from eigentree.estimators.em_hmm import EMHMM
 from eigentree.estimators.em_junction_tree import EMJunctionTree
 from eigentree.estimators.fits.fitted_records import RECORDS
@@ -25,6 +26,7 @@ from eigentree.estimators.imputer import OUTPUTS, JunctionTreeImputer
 from eigentree.estimators.latent_class import LatentClassModel
 from eigentree.estimators.mixins.constructor_parameters import Parameters, current_names
 from eigentree.estimators.mixins.sequence_mixin import SequenceMixin
+from eigentree.estimators.mixture_hmm import MixtureHMM
 from eigentree.estimators.online_em import OnlineEMJunctionTree
 from eigentree.estimators.spectral_hmm import SpectralHMM
 from eigentree.estimators.spectral_junction_tree import SpectralJunctionTree
@@ -45,8 +47,6 @@ from eigentree.spectral.sequences.transducer import Transducer, output_columns
 if TYPE_CHECKING:
     import os
 
-    from numpy.typing import NDArray
-
     from eigentree.io.stores import Reader
 
 __all__ = ["load", "save_estimator"]
@@ -59,11 +59,13 @@ ESTIMATORS: Mapping[str, type[Parameters]] = {
         LatentClassModel,
         OnlineEMJunctionTree,
         EMHMM,
+        MixtureHMM,
         SpectralHMM,
         HiddenMarkovTree,
         LatentGrammar,
         JunctionTreeClassifier,
         JunctionTreeImputer,
+        SequenceTagger,
     )
 }
 
@@ -82,13 +84,6 @@ SOURCES_OF_CHANCE = (
     np.random.BitGenerator,
     np.random.SeedSequence,
 )
-
-
-MOST_LABELS = 2**26
-"""Bytes of all labels of classes together: numpy gives each the width of the longest."""
-
-PLAIN_TYPE = re.compile(r"\|b1|\|[iu]1|<[iuf][248]|<U\d{1,6}|<[Mm]8\[\w{1,8}\]|\|O")
-"""The types whose labels JSON can hold, as numpy writes them: the lowest byte first."""
 
 
 def save_estimator(estimator: Parameters, path: str | os.PathLike[str]) -> None:
@@ -259,7 +254,7 @@ def _read_template(content: Any) -> Template:
 
 
 def _fitted_content(writer: Writer, estimator: Any) -> dict[str, Any]:
-    if isinstance(estimator, JunctionTreeClassifier):
+    if isinstance(estimator, JunctionTreeClassifier | SequenceTagger):
         return _classes_content(writer, estimator)
     if isinstance(estimator, JunctionTreeImputer):
         return {"estimators": _models_content(writer, estimator)}
@@ -267,8 +262,8 @@ def _fitted_content(writer: Writer, estimator: Any) -> dict[str, Any]:
 
 
 def _read_fitted(reader: Reader, kind: str, content: Any) -> dict[str, Any]:
-    if kind == JunctionTreeClassifier.__name__:
-        return _read_classes(reader, content)
+    if kind in (JunctionTreeClassifier.__name__, SequenceTagger.__name__):
+        return _read_classes(reader, content, kind == SequenceTagger.__name__)
     if kind == JunctionTreeImputer.__name__:
         (model,) = _read_models(reader, Section(content, kind, ("estimators",)), 1)
         return {"estimator_": model}
@@ -296,34 +291,33 @@ def _spectral_chain(fitted: dict[str, Any]) -> dict[str, Any]:
     return {"columns_": output_columns(columns), **fitted, "model_": replace(model, input_columns=inputs)}
 
 
-def _classes_content(writer: Writer, classifier: JunctionTreeClassifier) -> dict[str, Any]:
+def _classes_content(writer: Writer, classifier: JunctionTreeClassifier | SequenceTagger) -> dict[str, Any]:
     writer.array("class_prior", classifier.class_prior_)
     shrunk, trained = ("shrinkage_" in vars(classifier)), ("alpha_" in vars(classifier))
     content = {
         "columns": columns_content(classifier.columns_),
-        "classes": _labels_content(classifier.classes_),
+        "classes": labels_content(classifier.classes_),
         "estimators": _models_content(writer, classifier),
-        "shrinkage": plain(classifier.shrinkage_, "shrinkage_") if shrunk else None,
+        "shrinkage": plain(vars(classifier)["shrinkage_"], "shrinkage_") if shrunk else None,
         "tried": plain(classifier.tried_, "tried_") if shrunk or trained else None,
     }
     if trained:
         content["alpha"] = plain(classifier.alpha_, "alpha_")
     if classifier.target_ is not None:
         content["target"] = classifier.target_
-    if "class_column_" in vars(classifier):
-        column = classifier.class_column_
+    if isinstance(column := vars(classifier).get("class_column_"), ClassColumn):
         return content | {"columns": columns_content(column.columns), "class_column": column.name}
     return content
 
 
-def _read_classes(reader: Reader, content: Any) -> dict[str, Any]:
+def _read_classes(reader: Reader, content: Any, of_steps: bool) -> dict[str, Any]:
     known = ("columns", "classes", "estimators", "shrinkage", "tried")
     entry = Section(content, "classes", known, ("class_column", "target", "alpha"))
-    classes = _read_labels(entry["classes"])
+    classes = read_labels(entry["classes"])
     prior = reader.floats("class_prior", len(classes))
     if not (prior > 0).all() or abs(prior.sum() - 1) > 1e-9:
         raise FileError("a classifier has one share per class")
-    models = _read_models(reader, entry, 1 if entry.has("class_column") else len(classes))
+    models = _read_models(reader, entry, 1 if of_steps or entry.has("class_column") else len(classes))
     if isinstance(models[0], SequenceMixin):
         columns = columns_of(entry["columns"])
     else:
@@ -332,6 +326,10 @@ def _read_classes(reader: Reader, content: Any) -> dict[str, Any]:
     fitted["target_"] = entry.text("target") if entry.has("target") else None
     if entry.has("alpha"):
         fitted["alpha_"], fitted["tried_"] = entry.number("alpha"), entry.value("tried")
+    if of_steps:
+        if not isinstance(models[0], EMHMM) or models[0].model_.states % len(classes):
+            raise FileError("a tagger has a hidden Markov model with equally many states for each label")
+        return fitted | {"columns_": columns, "estimator_": models[0]}
     if entry.has("class_column"):
         column = ClassColumn(columns, entry.text("class_column"))
         if column.name not in columns.names or len(columns.labels(column.name)) != len(classes):
@@ -363,55 +361,3 @@ def _read_models(reader: Reader, entry: Section, count: int) -> list[Any]:
     if not all(hasattr(each, "model_") for each in models) or len(same) != 1:
         raise FileError("the models are fitted, and are of the same columns")
     return models
-
-
-def _labels_content(labels: NDArray[Any]) -> dict[str, Any]:
-    """Return the document of an array of labels."""
-    kind = labels.dtype.newbyteorder("<").str
-    if not PLAIN_TYPE.fullmatch(kind):
-        raise FileError(f"labels of classes are of the type {labels.dtype}, which a file cannot hold; use strings")
-    _check_size(len(labels), labels.dtype)
-    # Times as numbers: their texts have no unit.
-    values = labels.view(np.int64) if labels.dtype.kind in "mM" else labels
-    return {"type": kind, "labels": [plain(label, "a label of a class") for label in values.tolist()]}
-
-
-def _read_labels(content: Any) -> NDArray[Any]:
-    """Return the labels of a document: at least two, in order, all different."""
-    entry = Section(content, "labels", ("type", "labels"))
-    kind, values = entry.text("type"), entry.value("labels")
-    if not PLAIN_TYPE.fullmatch(kind) or not isinstance(values, list):
-        raise FileError("labels of classes are a list, and of a type that labels can have")
-    try:
-        _check_size(len(values), np.dtype(kind))
-        labels = _label_array(np.dtype(kind), values)
-        ordered = len(labels) > 1 and bool((labels[1:] > labels[:-1]).all())
-    except FileError:
-        raise
-    except (TypeError, ValueError, OverflowError):
-        raise FileError("labels of classes are not of the type that is given") from None
-    if not ordered:
-        raise FileError("labels of classes are at least two, in order and all different")
-    return labels
-
-
-def _check_size(count: int, kind: np.dtype[Any]) -> None:
-    if count * kind.itemsize > MOST_LABELS:
-        raise FileError(
-            f"{count:,} labels of classes of the type {kind} are {count * kind.itemsize:,} bytes (the limit is "
-            f"{MOST_LABELS:,}); use shorter ones"
-        )
-
-
-def _label_array(kind: np.dtype[Any], values: list[Any]) -> NDArray[Any]:
-    allowed = {"b": bool, "i": int, "u": int, "f": float, "U": str, "m": int, "M": int}
-    if kind.kind in allowed and not all(type(value) is allowed[kind.kind] for value in values):
-        raise TypeError
-    if kind.kind == "U" and max(map(len, values), default=0) * 4 > kind.itemsize:
-        raise ValueError
-    labels = np.empty(len(values), kind.newbyteorder("="))
-    if kind.kind in "mM":
-        return np.array(values, np.int64).view(labels.dtype)
-    for k, value in enumerate(values):
-        labels[k] = value
-    return labels

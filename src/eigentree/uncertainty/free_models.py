@@ -10,12 +10,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eigentree.data.sequences.inputs import InputSequences
-from eigentree.em.chain_fit import ChainLayout, ChainObjective
+from eigentree.em.chain_fit import ChainLayout
 from eigentree.em.constraints import Constraints
 from eigentree.em.estep.unique_rows import DistinctRows, columns_with_missing
 from eigentree.em.mixed.mixed_objective import MixedLayout, MixedObjective
 from eigentree.em.mixed.number_columns import NumberColumns
-from eigentree.em.number_chains import NumberChainLayout, NumberChainObjective
+from eigentree.em.number_chains import (
+    NumberChainLayout,
+    NumberChainObjective,
+    chain_objective,
+    layout_of_chain,
+)
 from eigentree.em.optimize.emission_slopes import EmissionSlopes
 from eigentree.em.parameters import ParameterLayout
 from eigentree.em.tree_objective import TreeObjective
@@ -24,7 +29,6 @@ from eigentree.errors import DataError, ParameterError
 from eigentree.inference.mixed.number_leaves import blocks_of
 from eigentree.inference.sequences.duration_chain import DurationChain
 from eigentree.inference.sequences.hmm_chain import Chain
-from eigentree.inference.sequences.sequence_passes import SequencePass, Symbols
 from eigentree.inference.sequences.tree_chain import TreeChain, pass_of
 from eigentree.uncertainty.free_inputs import InputModel
 from eigentree.uncertainty.free_tables import FreeTables
@@ -208,27 +212,22 @@ def _distinct(codes: Any, values: Floats) -> tuple[Integers, Integers]:
 
 
 def _of_chain(fitted: FittedModel, sequences: Sequences) -> FreeModel:
-    model, chain, columns = fitted.model, fitted.model.model_, sequences.columns
+    model, chain = fitted.model, fitted.model.model_
     if isinstance(chain, DurationChain):
         raise ParameterError(
             "standard errors are of models without durations; for one with them eigentree.bootstrap has them"
         )
     every = tuple(np.ones((size, size), np.bool_) for size in chain.sizes)
     starts = () if getattr(model, "start", None) is None else tuple(links[0] for links in chain.chains)
-    layout = ChainLayout(chain.sizes, chain.order, columns.states, every, starts)
-    joined = [table.ravel() for links in chain.chains for table in links] + [own.ravel() for own in chain.emissions]
+    layout, parameters = layout_of_chain(chain, every, starts)
     prior = layout.prior(float(model.pseudo_counts), float(getattr(model, "sticky", 0.0)))
-    parameters = np.concatenate(joined)
     objective: Objective
-    if chain.numbers or isinstance(chain, TreeChain):
-        layout = NumberChainLayout.of(layout, chain.numbers)
-        parameters = layout.whole(parameters, list(chain.numbers.values()))
-        numbered = pass_of(sequences, fitted.weights, chain.numbers, model.n_jobs)
-        objective = NumberChainObjective(layout, numbered, prior)
+    if isinstance(chain, TreeChain):
+        numbered = NumberChainLayout.of(layout, chain.numbers)
+        walk = pass_of(sequences, fitted.weights, chain.numbers, model.n_jobs)
+        layout, objective = numbered, NumberChainObjective(numbered, walk, prior)
     else:
-        symbols = Symbols.of(sequences.codes, columns.states)
-        walk = SequencePass.of_distinct(symbols, sequences.starts, fitted.weights, model.n_jobs)
-        objective = ChainObjective(layout, walk, prior)
+        objective = chain_objective(layout, sequences, fitted.weights, prior, model.n_jobs)
     used = np.flatnonzero((fitted.weights > 0) & (sequences.lengths > 0))
     places = np.full(sequences.count, -1)
     places[used] = np.arange(len(used))

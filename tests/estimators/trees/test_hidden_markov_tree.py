@@ -312,3 +312,12 @@ def test_emissions_are_chosen_on_held_out_trees():
     model = et.HiddenMarkovTree(1, random_state=0).fit(skewed, parents)
     (emission,) = model.emissions_.values()
     assert emission.family == "semiparametric"
+
+
+def test_trees_are_held_out_whole_and_once():
+    forest = forest_of(np.zeros(40, int), np.where(np.arange(40) % 4, np.arange(40) // 4 * 4, -1))
+    weights = np.arange(1.0, 11.0)
+    learned, held = pass_of(forest, weights, {}, 1).blocks(5)
+    assert_array_equal(learned.weights + held.weights, weights)
+    assert_array_equal(np.flatnonzero(held.weights), [4, 9])
+    assert_array_equal(learned.weights[[4, 9]], 0)

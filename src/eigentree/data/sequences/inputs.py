@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from eigentree.data.sequences.sequence_codes import Sequences
 from eigentree.data.sequences.steps import Steps, steps_of
+from eigentree.data.tables.cells import Categorical
 from eigentree.data.tables.columns import Columns
 from eigentree.data.tables.rows import Rows
 from eigentree.data.tables.state_rules import ReadOptions
@@ -21,11 +22,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from eigentree.arrays import Codes, Floats, Integers
+    from eigentree.data.tables.cells import Cells
 
 __all__ = [
     "InputSequences",
     "are_letters",
     "are_symbols",
+    "cells_of_steps",
     "codes_of_steps",
     "design_names",
     "design_of",
@@ -54,7 +57,9 @@ class InputSequences(Sequences):
     ahead: Integers = None  # type: ignore[assignment]
 
     @classmethod
-    def joined(cls, outputs: Sequences, inputs: Any, columns: Columns, ahead: int = 0) -> InputSequences:
+    def joined(
+        cls, outputs: Sequences, inputs: Any, columns: Columns, ahead: int = 0, symbols: bool | None = None
+    ) -> InputSequences:
         """Return sequences with their inputs, read by known columns, and those of so many steps after the ends.
 
         Parameters
@@ -66,6 +71,8 @@ class InputSequences(Sequences):
         columns : Columns
             Of the inputs.
         ahead : int
+        symbols : bool, optional
+            Whether each input has tables of its own; by default if `are_symbols`.
         """
         table, rows = _rows_of(inputs, outputs, ahead, are_letters(columns))
         read = Rows.of(table, columns, where=lambda row: f"row {row} of the inputs")
@@ -77,11 +84,11 @@ class InputSequences(Sequences):
                     f"row {missing[0]} of the inputs, column {name!r} is missing; inputs are known at each step: "
                     f"impute them first, or drop the sequence"
                 )
-        if are_symbols(columns):
+        if are_symbols(columns) if symbols is None else symbols:
             # The tables of all symbols, also of those that do not occur here.
             design, which = np.eye(columns.states[0]), codes[rows, 0].astype(np.int64)
         else:
-            design, which = np.unique(design_of(columns, codes, values)[rows], axis=0, return_inverse=True)
+            design, which = np.unique(design_of(columns, codes, values, False)[rows], axis=0, return_inverse=True)
         within = np.arange(len(rows)) - np.repeat(
             np.cumsum(outputs.lengths + ahead) - outputs.lengths - ahead, outputs.lengths + ahead
         )
@@ -109,6 +116,15 @@ def learned_inputs(inputs: Any, outputs: Sequences) -> Columns:
         if isinstance(array, np.ndarray) and array.dtype.kind == "f":
             kinds[name] = "continuous"
     return Columns.learned(table, ReadOptions(numeric="emissions", kinds=kinds))
+
+
+def cells_of_steps(given: Any, outputs: Sequences, what: str) -> Cells:
+    """Return the only cell of each step, in any form that sequences have."""
+    table, rows = _rows_of(given, outputs, 0, True, what)
+    if len(table.all_names) != 1:
+        raise DataError(f"{what} are one cell for each step, not {len(table.all_names)}")
+    cells = table.column(0, table.all_names[0])
+    return replace(cells, places=cells.places[rows]) if isinstance(cells, Categorical) else cells[rows]
 
 
 def codes_of_steps(given: Any, outputs: Sequences, count: int, what: str) -> Codes:
@@ -176,9 +192,9 @@ def split_frame(X: Any, inputs: Any, names: Sequence[str] = ()) -> tuple[Any, An
     return frame.drop(list(wanted)).to_native(), frame.select(list(wanted)).to_native()
 
 
-def design_of(columns: Columns, codes: Any, values: Floats) -> Floats:
+def design_of(columns: Columns, codes: Any, values: Floats, symbols: bool) -> Floats:
     """Return the design of inputs: of symbols a column for each, else what `design_names` says."""
-    if are_symbols(columns):
+    if symbols:
         return np.asarray(np.eye(columns.states[0])[codes[:, 0]])
     made = [np.ones(len(codes))]
     for place, states in enumerate(columns.states):

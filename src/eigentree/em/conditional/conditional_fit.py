@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -17,6 +18,7 @@ from eigentree.em.optimize.run import em_run
 from eigentree.em.optimize.stopping import SHORTEST_STRETCH, USUAL_TOLERANCES, Stopping
 from eigentree.em.smoothing import PSEUDO_COUNTS
 from eigentree.em.tree_objective import TreeObjective
+from eigentree.inference.threads import one_thread
 
 if TYPE_CHECKING:
     from eigentree.arrays import Floats
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
     from eigentree.em.optimize.objective import Objective
     from eigentree.em.parameters import ParameterLayout
 
-__all__ = ["ALPHAS", "ClassRows", "ConditionalFit", "fit_conditional"]
+__all__ = ["ALPHAS", "ClassRows", "ConditionalFit", "LabelledData", "fit_conditional"]
 
 ALPHAS = (100.0, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001)
 """Penalties to choose from, half an order of magnitude apart: standard deviations of log-odds from 0.1, at which
@@ -33,13 +35,13 @@ hardly anything moves, to about 30, beyond which probabilities are 0 or 1."""
 
 
 TOLERANCE = USUAL_TOLERANCES["gain"] / SHORTEST_STRETCH**2
-"""L-BFGS ends when an iteration gains less, in nats per row; what is left of such gains is EM's tolerance."""
+"""L-BFGS ends when an iteration gains less, in nats per label; what is left of such gains is EM's tolerance."""
 
 
 class ConditionalFit(NamedTuple):
     """Parameters after conditional training, the penalty, what was tried to choose it, and whether it converged.
 
-    `tried` has the mean held-out log P(class | row) of each penalty; infinity is generative training.
+    `tried` has the mean held-out log P(label | what is observed) of each penalty; infinity is generative training.
     """
 
     parameters: Floats
@@ -49,43 +51,32 @@ class ConditionalFit(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class ClassRows:
-    """Rows with their class as a column, and how they are learned from.
+class LabelledData(ABC):
+    """Data with their labels, and how they are learned from.
 
     Attributes
     ----------
-    layout : ParameterLayout or MixedLayout
-    rows : DistinctRows or MixedRows
-    numbers : tuple of str
-        The columns of the numbers of `MixedRows`.
-    target : str
-        The column of the class.
-    missing : frozenset of str
-        The columns that may have missing cells.
+    rows : DistinctRows, MixedRows or WeighedSequences
+        What can be held out, with weights.
     pseudo_counts : float
         Of generative training.
-    threads : int
     """
 
-    layout: ParameterLayout | MixedLayout
-    rows: DistinctRows | MixedRows
-    numbers: tuple[str, ...]
-    target: str
-    missing: frozenset[str]
+    rows: Any
     pseudo_counts: float
-    threads: int
 
+    @abstractmethod
     def objective(self, rows: Any, clamped: bool) -> Objective:
-        """Return the objective of rows whose class is known, or left out."""
-        graph = self.layout.graph
-        if not clamped:
-            codes = rows.codes.copy(order="F")
-            codes[:, graph.column(self.target)] = graph.states[self.target]
-            rows = rows._replace(codes=codes)
-        how = (self.missing | {self.target}, self.pseudo_counts, self.threads)
-        if isinstance(self.layout, MixedLayout):
-            return MixedObjective.of(self.layout, self.numbers, rows, *how)
-        return TreeObjective.of(graph, rows, *how)
+        """Return the objective of rows whose labels are known, or left out."""
+
+    @abstractmethod
+    def known(self, rows: Any) -> float:
+        """Return the weight of the labels that are known."""
+
+    @property
+    def divided(self) -> Any:
+        """The rows of which some are held out."""
+        return self.rows
 
     def conditional(self, rows: Any, start: Floats) -> ConditionalObjective:
         """Return the objective of conditional training on rows, from the parameters of generative training."""
@@ -102,6 +93,42 @@ class ClassRows:
         *_, run = em_run(objective, start, stopping, max_iter)
         return run.parameters
 
+
+@dataclass(frozen=True, eq=False)
+class ClassRows(LabelledData):
+    """Rows with their class as a column.
+
+    Attributes
+    ----------
+    layout : ParameterLayout or MixedLayout
+    numbers : tuple of str
+        The columns of the numbers of `MixedRows`.
+    target : str
+        The column of the class.
+    missing : frozenset of str
+        The columns that may have missing cells.
+    threads : int
+    """
+
+    rows: DistinctRows | MixedRows
+    layout: ParameterLayout | MixedLayout
+    numbers: tuple[str, ...]
+    target: str
+    missing: frozenset[str]
+    threads: int
+
+    def objective(self, rows: Any, clamped: bool) -> Objective:
+        """Return the objective of rows whose class is known, or left out."""
+        graph = self.layout.graph
+        if not clamped:
+            codes = rows.codes.copy(order="F")
+            codes[:, graph.column(self.target)] = graph.states[self.target]
+            rows = rows._replace(codes=codes)
+        how = (self.missing | {self.target}, self.pseudo_counts, self.threads)
+        if isinstance(self.layout, MixedLayout):
+            return MixedObjective.of(self.layout, self.numbers, rows, *how)
+        return TreeObjective.of(graph, rows, *how)
+
     def known(self, rows: Any) -> float:
         """Return the weight of the rows whose class is known."""
         graph = self.layout.graph
@@ -109,7 +136,7 @@ class ClassRows:
 
 
 def fit_conditional(
-    rows: ClassRows,
+    rows: LabelledData,
     start: Floats,
     conditional_weight: float,
     alpha: float | Literal["auto"],
@@ -125,29 +152,31 @@ def fit_conditional(
     objective = replace(
         rows.conditional(rows.rows, start), conditional_weight=conditional_weight, alpha=float(alpha)
     )
-    at, converged = _maximised(objective, np.zeros(objective.coordinates.size), max_iter)
+    known = rows.known(rows.rows)
+    at, converged = _maximised(objective, np.zeros(objective.coordinates.size), known, max_iter)
     return ConditionalFit(objective.coordinates.moved(at), float(alpha), tried, converged)
 
 
 def _chosen(
-    rows: ClassRows, start: Floats, conditional_weight: float, max_iter: int, random: np.random.Generator
+    rows: LabelledData, start: Floats, conditional_weight: float, max_iter: int, random: np.random.Generator
 ) -> tuple[float, dict[float, float]]:
-    """Return the penalty with the highest held-out log P(class | row), and that of each that was tried.
+    """Return the penalty with the highest held-out log P(label | observed), and that of each that was tried.
 
     Weaker and weaker ones are tried while it rises, each from where the last one ended.
     """
     training, held, places = [], [], []
-    for fold in folds_of(rows.rows, 0.0, random):  # type: ignore[arg-type]
+    for fold in folds_of(rows.divided, 0.0, random):
         own = rows.refitted(fold.rows, start, max_iter)
-        training.append(replace(rows.conditional(fold.rows, own), conditional_weight=conditional_weight))
+        objective = replace(rows.conditional(fold.rows, own), conditional_weight=conditional_weight)
+        training.append((objective, rows.known(fold.rows)))
         held.append((rows.conditional(fold.validation, own), rows.known(fold.validation)))
-        places.append(np.zeros(training[-1].coordinates.size))
+        places.append(np.zeros(objective.coordinates.size))
     tried: dict[float, float] = {}
     best = math.inf
     for alpha in (math.inf, *ALPHAS):
         if math.isfinite(alpha):
             pairs = zip(training, places, strict=True)
-            places = [_maximised(replace(fold, alpha=alpha), at, max_iter)[0] for fold, at in pairs]
+            places = [_maximised(replace(own, alpha=alpha), at, known, max_iter)[0] for (own, known), at in pairs]
         total = sum(fold.log_likelihood(at) for (fold, _), at in zip(held, places, strict=True))
         tried[alpha] = total / sum(weight for _, weight in held)
         if tried[alpha] < tried[best]:
@@ -156,16 +185,15 @@ def _chosen(
     return best, tried
 
 
-def _maximised(objective: ConditionalObjective, start: Floats, max_iter: int) -> tuple[Floats, bool]:
-    """Return where L-BFGS ends from a start, and whether it has converged."""
+def _maximised(objective: ConditionalObjective, start: Floats, weight: float, max_iter: int) -> tuple[Floats, bool]:
+    """Return where L-BFGS ends from a start, and whether it has converged, given the weight of known labels."""
     from scipy.optimize import minimize
-
-    weight = objective.joint.weight
 
     def loss(at: Floats) -> tuple[float, Floats]:
         value, gradient = objective.value_and_gradient(at)
         return -value / weight, -gradient / weight
 
     options = {"maxiter": max_iter, "maxcor": MEMORY, "ftol": TOLERANCE, "gtol": 0.0}
-    found = minimize(loss, start, jac=True, method="L-BFGS-B", options=options)
+    with one_thread():
+        found = minimize(loss, start, jac=True, method="L-BFGS-B", options=options)
     return np.asarray(found.x), bool(found.status != 1)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from eigentree.arrays import Booleans, Floats, Integers
 
-__all__ = ["Membership"]
+__all__ = ["Membership", "without_distribution"]
 
 LEAST_SHARE = np.finfo(np.float64).tiny
 """Of a state that no row has any more."""

@@ -73,9 +73,10 @@ class JunctionTreeClassifier(Parameters):
         known (None, NaN) are then learned from too, which can make predictions better or worse.
     training : {"generative", "conditional"} or float
         "generative": models of highest likelihood of the rows of each class. "conditional": from there on, tables
-        and emissions of an `EMJunctionTree` are trained to predict (discriminative training): they maximise
-        log P(class | other columns), by L-BFGS. A number from 0 to 1 is the weight of the conditional likelihood
-        in a convex combination of both (hybrid training), which learns from rows without a class too.
+        and emissions of an `EMJunctionTree` or an `EMHMM` are trained to predict (discriminative training): they
+        maximise log P(class | other columns, or sequence), by L-BFGS. A number from 0 to 1 is the weight of the
+        conditional likelihood in a convex combination of both (hybrid training), which learns from rows without a
+        class too.
     alpha : float or "auto"
         Of conditional training: the strength of the L2 penalty that holds the parameters near the generative fit,
         on the logarithms of probabilities and the free coordinates of emissions. 0 is none; "auto" is that of 100,
@@ -200,7 +201,7 @@ class JunctionTreeClassifier(Parameters):
         if self.class_as == "column":
             return self._fit_column(pattern, X, y, sample_weight)
         structure, data = _structure_and_data(pattern, X, sample_weight)
-        if training:
+        if training and not of_sequences:
             training.require_graph(structure)
         weights = checked_weights(sample_weight, data.count)
         warn_of_few(weights)
@@ -228,8 +229,8 @@ class JunctionTreeClassifier(Parameters):
                 models[-1].fit(part, sample_weight=own_weights)
         fitted["estimators_"] = models
         if training:
-            assert isinstance(data, Rows)
-            fitted |= training.of_models(models, data, targets.codes, weights, fitted["class_prior_"])
+            of_each: Any = training.of_sequences if of_sequences else training.of_models
+            fitted |= of_each(models, data, targets.codes, weights, fitted["class_prior_"])
         return self._become(fitted)
 
     def _fit_stream(self, pattern: Estimator, X: Any, y: Any, sample_weight: Any) -> Self:

@@ -1,7 +1,8 @@
-"""Conditional training of a classifier's models, with the class of rows as one more column."""
+"""Conditional training of models, with the class of rows, or the labels of steps, as one more column."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
@@ -9,23 +10,35 @@ import numpy as np
 from eigentree.data.tables.weights import positive_weights
 from eigentree.em.conditional.class_network import ClassNetwork, layout_of
 from eigentree.em.conditional.conditional_fit import ClassRows, fit_conditional
+from eigentree.em.conditional.labelled_sequences import (
+    LabelledSequences,
+    WeighedSequences,
+    joined_chains,
+    parted_chains,
+)
 from eigentree.em.estep.unique_rows import DistinctRows, columns_with_missing
 from eigentree.em.mixed.mixed_objective import MixedLayout
 from eigentree.em.mixed.number_columns import NumberColumns
+from eigentree.em.number_chains import NumberChainLayout, layout_of_chain
 from eigentree.errors import ParameterError, quoted
+from eigentree.estimators.em_hmm import EMHMM
 from eigentree.estimators.em_junction_tree import EMJunctionTree
+from eigentree.estimators.fits.given_tables import allowed_transitions
+from eigentree.estimators.fits.known_states import StepLabels, with_labels, without_known_states
 from eigentree.estimators.mixins.constructor_parameters import with_attributes
 from eigentree.estimators.mixins.iterative_mixin import warn_not_converged
 from eigentree.graphs.graph import LatentGraph
+from eigentree.inference.sequences.hmm_chain import Chain
 from eigentree.validation import as_float, generator
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from eigentree.arrays import Codes, Floats, Integers
+    from eigentree.data.sequences.sequence_codes import Sequences
     from eigentree.data.tables.columns import Columns
     from eigentree.data.tables.rows import Rows
-    from eigentree.em.conditional.conditional_fit import ConditionalFit
+    from eigentree.em.conditional.conditional_fit import ConditionalFit, LabelledData
     from eigentree.em.parameters import ParameterLayout
     from eigentree.estimators.classification.class_column import ClassColumn
     from eigentree.inference.networks.network import LatentNetwork
@@ -71,6 +84,44 @@ class Training(NamedTuple):
         trained = layout.network(found.parameters).with_columns(network.columns)
         return {"estimator_": with_attributes(model, network_=trained), **_chosen(found)}
 
+    def of_sequences(
+        self, models: Sequence[Any], sequences: Sequences, classes: Integers, weights: Floats | None, prior: Floats
+    ) -> dict[str, Any]:
+        """Return the fitted attributes after conditional training of one hidden Markov model for each class."""
+        # The first state of a sequence is one of its class, and so are all others.
+        codes, filled = np.full(sequences.steps, len(models)), sequences.lengths > 0
+        codes[sequences.starts[:-1][filled]] = classes[filled]
+        whole = joined_chains([model.model_ for model in models], prior)
+        chain, found = self._of_chain(models[0], whole, sequences, StepLabels(codes, len(models)), weights)
+        chains, shares = parted_chains(chain, len(models))
+        trained = [with_attributes(each, model_=own) for each, own in zip(models, chains, strict=True)]
+        return {"estimators_": trained, "class_prior_": shares, **_chosen(found)}
+
+    def of_labels(
+        self, model: Any, sequences: Sequences, labels: StepLabels, weights: Floats | None
+    ) -> dict[str, Any]:
+        """Return the fitted attributes after conditional training of a hidden Markov model of labels of steps."""
+        chain, found = self._of_chain(model, model.model_, sequences, labels, weights)
+        return {"estimator_": with_attributes(model, model_=chain), **_chosen(found)}
+
+    def _of_chain(
+        self, pattern: Any, chain: Chain, sequences: Sequences, labels: StepLabels, weights: Floats | None
+    ) -> tuple[Chain, ConditionalFit]:
+        """Return a chain each of whose labels stands for as many states, after conditional training."""
+        wide, size = with_labels(sequences, labels), chain.states // labels.labels
+        shown = np.repeat(np.eye(labels.labels), size, axis=0)
+        states = pattern.hidden_states
+        (allowed,) = allowed_transitions(pattern.transitions, [states])
+        allowed = np.kron(np.eye(chain.states // states, dtype=np.bool_), allowed)
+        labelled = replace(chain, columns=wide.columns, emissions=(*chain.emissions, shown))
+        layout, start = layout_of_chain(labelled, (allowed,), known_states=True)
+        rows = WeighedSequences(wide, positive_weights(weights, wide.count))
+        how = (float(pattern.pseudo_counts), layout, float(pattern.sticky), pattern.n_jobs)
+        found = self._trained(pattern, LabelledSequences(rows, *how), start)
+        numbers = layout.numbered(found.parameters) if isinstance(layout, NumberChainLayout) else None
+        made = Chain.of(wide.columns, *layout.parts(found.parameters), numbers)
+        return without_known_states(made, sequences), found
+
     def _fitted(
         self,
         models: Sequence[Any],
@@ -95,9 +146,13 @@ class Training(NamedTuple):
             every = DistinctRows.of(codes, [layout.graph.states[name] for name in layout.graph.observed], given)
         missing = columns_with_missing(every.codes, layout.graph)
         pseudo_counts = max(model.pseudo_counts_ for model in models)
-        read = ClassRows(layout, every, names, target, missing, pseudo_counts, pattern.n_jobs)
+        read = ClassRows(every, pseudo_counts, layout, names, target, missing, pattern.n_jobs)
+        return self._trained(pattern, read, start)
+
+    def _trained(self, pattern: Any, data: LabelledData, start: Floats) -> ConditionalFit:
+        """Return the conditional fit to data, from the parameters of the generative one."""
         random = generator(pattern.random_state if self.random_state is None else self.random_state)
-        found = fit_conditional(read, start, self.weight, self.alpha, pattern.max_iter, random)
+        found = fit_conditional(data, start, self.weight, self.alpha, pattern.max_iter, random)
         warn_not_converged(found.converged, pattern.max_iter)
         return found
 
@@ -114,13 +169,18 @@ def checked_training(training: Any, alpha: Any, pattern: Any, random_state: Seed
         raise ParameterError(f"alpha is 'auto' or a number of at least 0, not {quoted(alpha)}")
     if weight == 0.0:
         return None
-    if not isinstance(pattern, EMJunctionTree):
+    if not isinstance(pattern, EMJunctionTree | EMHMM):
         raise ParameterError(
-            f"conditional training moves the tables of an EMJunctionTree; {type(pattern).__name__} is trained with "
-            f"training='generative' only"
+            f"conditional training moves the tables of an EMJunctionTree or an EMHMM; {type(pattern).__name__} is "
+            f"trained with training='generative' only"
         )
-    if pattern.fixed is not None or pattern.equal is not None:
-        raise ParameterError("conditional training moves all tables; leave fixed and equal of the estimator out")
+    held = ("fixed", "equal") if isinstance(pattern, EMJunctionTree) else ("start", "durations")
+    if any(getattr(pattern, name) is not None for name in held):
+        raise ParameterError(
+            f"conditional training moves all tables; leave {' and '.join(held)} of the estimator out"
+        )
+    if isinstance(getattr(pattern, "hidden_states", 1), list | tuple):
+        raise ParameterError("conditional training is of one hidden chain; give hidden_states as one number")
     return Training(weight, "auto" if isinstance(alpha, str) else float(alpha), random_state)
 
 

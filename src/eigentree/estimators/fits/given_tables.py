@@ -10,7 +10,7 @@ import numpy as np
 from eigentree.em.number_chains import NumberChainObjective, given_emission
 from eigentree.emissions.base import Emission
 from eigentree.errors import ParameterError, quoted
-from eigentree.validation import an_array
+from eigentree.validation import an_array, one_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from eigentree.arrays import Booleans, Floats
     from eigentree.em.chain_fit import SequenceObjective
 
-__all__ = ["first_links", "given_distributions", "given_emissions", "may_follow", "of_each_chain"]
+__all__ = ["allowed_transitions", "first_links", "given_distributions", "given_emissions", "of_each_chain"]
 
 SUM_ROUNDING = 1e-6
 """How far from 1 a given distribution may add up."""
@@ -73,7 +73,17 @@ def _is_by_channel(given: Any, names: Sequence[str]) -> bool:
     return isinstance(given, Mapping) and any(key in names or isinstance(key, tuple) for key in given)
 
 
-def may_follow(given: Any, states: int) -> Booleans:
+def allowed_transitions(given: Any, sizes: Sequence[int]) -> tuple[Booleans, ...]:
+    """Return which state of each chain may follow which, as the user gave it."""
+    if isinstance(given, str):
+        one_of("transitions", given, ("full", "left-to-right"))
+        every = tuple(np.ones((size, size), np.bool_) for size in sizes)
+        return every if given == "full" else tuple(map(np.triu, every))
+    each = of_each_chain("transitions", given, len(sizes))
+    return tuple(_may_follow(own, size) for own, size in zip(each, sizes, strict=True))
+
+
+def _may_follow(given: Any, states: int) -> Booleans:
     """Return which state may follow which, as the user gave it."""
     array = an_array("transitions", given, ParameterError)
     # NaN is no answer, and a negative number is an error.

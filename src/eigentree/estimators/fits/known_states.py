@@ -1,9 +1,9 @@
-"""Hidden states that are known at some steps: another channel of sequences, which shows the state itself."""
+"""Hidden states, or their labels, that are known at some steps: another channel of sequences, which shows them."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -12,12 +12,20 @@ from eigentree.errors import ParameterError
 from eigentree.inference.sequences.hmm_chain import Chain
 
 if TYPE_CHECKING:
+    from eigentree.arrays import Codes, Integers
     from eigentree.data.sequences.sequence_codes import Sequences
     from eigentree.em.chain_fit import ChainLayout
 
-__all__ = ["chain_with_known_states", "without_known_states"]
+__all__ = ["StepLabels", "chain_with_known_states", "with_labels", "without_known_states"]
 
 AnyChain = TypeVar("AnyChain")
+
+
+class StepLabels(NamedTuple):
+    """The label of each step, the number of labels where it is not known; each stands for equally many states."""
+
+    codes: Codes | Integers
+    labels: int
 
 
 def chain_with_known_states(
@@ -30,8 +38,15 @@ def chain_with_known_states(
         raise ParameterError("states are those of one hidden chain; give hidden_states as one number")
     if not is_named:
         raise ParameterError("states and tables to start from are given both; leave states= or init= out")
-    columns, count = sequences.columns, layout.states
-    known = codes_of_steps(states, sequences, count, "states")
+    if not isinstance(states, StepLabels):
+        states = StepLabels(codes_of_steps(states, sequences, layout.states, "states"), layout.states)
+    made = replace(layout, channels=(*layout.channels, states.labels), known_states=True)
+    return made, with_labels(sequences, states)
+
+
+def with_labels(sequences: Sequences, labels: StepLabels) -> Sequences:
+    """Return sequences with the labels of their steps as the last channel."""
+    columns, count = sequences.columns, labels.labels
     name = next(name for name in ("state", "known state", "state of the step") if name not in columns.names)
     wide = replace(
         columns,
@@ -39,9 +54,8 @@ def chain_with_known_states(
         states=(*columns.states, count),
         meanings=(*columns.meanings, None),
     )
-    codes = np.asfortranarray(np.column_stack([sequences.codes, known]).astype(wide.code_type))
-    made = replace(layout, channels=(*layout.channels, count), known_states=True)
-    return made, replace(sequences, columns=wide, codes=codes)
+    codes = np.asfortranarray(np.column_stack([sequences.codes, labels.codes]).astype(wide.code_type))
+    return replace(sequences, columns=wide, codes=codes)
 
 
 def without_known_states(chain: AnyChain, sequences: Sequences) -> AnyChain:

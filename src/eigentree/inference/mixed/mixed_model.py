@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eigentree.data.tables.rows import Rows
+from eigentree.emissions.covariates.membership import without_distribution
 from eigentree.errors import DataError, quoted
 from eigentree.inference.mixed.density import ConditionalDensity, mixture_quantiles
 from eigentree.inference.mixed.evidence import evidence_of, rows_of_evidence
@@ -299,6 +300,8 @@ class MixedModel(NetworkModel):
         if name in given:
             raise DataError(f"{name!r} stands on both sides of the bar; leave it out of one")
         block, group, place = self._home(name)
+        if self.emissions[group].conditions:
+            without_distribution()
         known, values = self._single(given)
         weights = self._weights(known, [block])[block][0]
         cells = np.array([values[each][0] for each in group])
