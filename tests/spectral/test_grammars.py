@@ -19,7 +19,7 @@ from eigentree.inference.grammars.grammar import Backoff, Grammar, GrammarLayout
 from eigentree.inference.grammars.tree_passes import log_prob
 from eigentree.inference.grammars.tree_sampling import sampled_tree
 from eigentree.spectral.grammars.exact_moments import ExactMoments
-from eigentree.spectral.grammars.grammar_learning import GrammarFit, learn_grammar
+from eigentree.spectral.grammars.grammar_learning import SpectralGrammarFit, learn_grammar
 from eigentree.spectral.grammars.grammar_model import SpectralGrammar, choose_grammar
 from eigentree.spectral.grammars.grammar_moments import CountedMoments
 from eigentree.spectral.grammars.grammar_report import GrammarReport
@@ -79,7 +79,7 @@ def counted(rows: TreeRows, symbols: GrammarSymbols, shrinkage: float, states: i
     return SpectralGrammar.of(learned(rows, symbols, states), shrinkage, without_backoff(symbols))
 
 
-def learned(rows: TreeRows, symbols: GrammarSymbols, states: int = 3) -> GrammarFit:
+def learned(rows: TreeRows, symbols: GrammarSymbols, states: int = 3) -> SpectralGrammarFit:
     return learn_grammar(CountedMoments(TreeWindows.of([rows], symbols)), states)
 
 

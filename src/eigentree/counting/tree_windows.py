@@ -23,16 +23,20 @@ if TYPE_CHECKING:
     from eigentree.arrays import Floats, Integers
     from eigentree.data.treebanks.tree_rows import GrammarSymbols
 
-__all__ = ["FEATURES", "INSIDE", "LEFT", "NONE", "OUTSIDE", "RIGHT", "TreeWindows", "held_trees"]
+__all__ = ["AROUND", "INSIDE", "LEFT", "NONE", "OUTSIDE", "RIGHT", "SHOWN", "TreeWindows", "held_trees"]
 
-FEATURES = 3
-"""How many symbols each side of a node shows. More, such as words at the borders of its subtree and nodes one level
-further, did not improve held-out likelihood on syntax trees of programs."""
+SHOWN = 3
+"""How many symbols the subtree below a node shows: what the node and its children expand to."""
+
+AROUND = 2 * (1 + SHOWN)
+"""How many symbols the tree around it shows: of the node and of its parent the rule above, and what the sister's
+subtree shows. Words at the borders of subtrees did not improve held-out likelihood on syntax trees of programs."""
 
 NONE = -1
 """Where there is no such node, or its word is missing."""
 
-INSIDE, LEFT, RIGHT, OUTSIDE = (slice(1 + FEATURES * k, 1 + FEATURES * (k + 1)) for k in range(4))
+INSIDE, LEFT, RIGHT = (slice(1 + SHOWN * k, 1 + SHOWN * (k + 1)) for k in range(3))
+OUTSIDE = slice(RIGHT.stop, RIGHT.stop + AROUND)
 """Where a window has the inside symbols of a node, of its left and its right child, and its outside symbols."""
 
 
@@ -42,13 +46,13 @@ class TreeWindows(Additive):
 
     What a node expands to is one symbol: the place of its rule, or of its pair in the lexicon after all rules. The
     inside symbols of a node are its own and those of its two children. The outside symbols are the rule above it
-    with the side on which it stands (twice the rule, and one more on the right), the same of its parent, and what
-    its sister expands to.
+    with the side on which it stands (twice the rule, and one more on the right), the inside symbols of its sister,
+    and these four of its parent.
 
     Attributes
     ----------
     symbols : GrammarSymbols
-    codes : array of int32, shape (windows, 13)
+    codes : array of int32, shape (windows, 18)
         Sorted, all different: the label of the node, its inside symbols, those of its children, outside symbols.
     counts : array of int, shape (windows,)
     """
@@ -103,10 +107,11 @@ def _windows(rows: TreeRows, symbols: GrammarSymbols) -> NDArray[np.int32]:
     codes[:, 0], codes[:, 1] = rows.labels, own
     codes[inner, 2], codes[inner, 3] = own[left], own[right]
     codes[inner, LEFT], codes[inner, RIGHT] = codes[left, INSIDE], codes[right, INSIDE]
-    above, further, sister = codes[:, OUTSIDE].T
-    above[left], above[right] = 2 * own[inner], 2 * own[inner] + 1
-    further[left] = further[right] = above[inner]
-    sister[left], sister[right] = own[right], own[left]
+    nearest = slice(OUTSIDE.start, OUTSIDE.start + AROUND // 2)
+    for child, side, sister in ((left, 0, right), (right, 1, left)):
+        codes[child, nearest] = np.column_stack([2 * own[inner] + side, codes[sister, INSIDE]])
+    for child in (left, right):
+        codes[child, nearest.stop :] = codes[inner, nearest]
     return codes
 
 

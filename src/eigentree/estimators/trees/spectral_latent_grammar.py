@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, Literal, Self
 
@@ -35,22 +36,22 @@ __all__ = ["SpectralLatentGrammar"]
 MOST_STATES = 2**7
 """Of a label; the numbers of a rule are as many as the product of those of three labels."""
 
-MOST_SHRINKAGE = np.inf
-
 
 @estimator_class
 class SpectralLatentGrammar(TreebankMixin):
     """A context-free grammar whose labels have hidden states, learned from counts, without local optima.
 
-    What a node shows inside (what it and its children become) and outside (what its sister becomes, and the rules
-    above it) is independent given its label and hidden state. So the singular vectors of its counts span the hidden
-    states, and with them counts become operators of rules and words (Cohen et al. 2012).
+    What a node shows inside (what it and its children become) and outside (the two rules above it, and what its
+    sister, its parent's sister and their children become) is independent given its label and hidden state. So the
+    singular vectors of these counts span the hidden states, and with them counts become operators of rules and words
+    (Cohen et al. 2012). Hidden states that no such pair shows, since they link nodes that are further apart, stay
+    unknown; EM finds these (`LatentGrammar`).
 
     Parameters
     ----------
     hidden_states : int
-        The most hidden states of each label: the rank of its operators. Labels have fewer where they show fewer, and
-        directions that are weak beside the noise count for less by `shrinkage`.
+        The most hidden states of each label: the rank of its operators. Labels have fewer where they show fewer,
+        and directions that are weak beside the noise count for less by `shrinkage`.
     shrinkage : float or "auto"
         Shrinkage toward the grammar without hidden states, in units of the noise: 0 is none, infinity is the plain
         grammar, and "auto" is chosen by held-out trees, from 0.4 on.
@@ -74,8 +75,8 @@ class SpectralLatentGrammar(TreebankMixin):
     -----
     A product of operators that are learned from few trees can be negative. Scores are log probabilities all the
     same: nodes are taken in pre-order, and what each becomes, given all that came before, has the distribution of
-    the operators with the rest of the tree marginalised out, negative values clipped and the rest renormalised. So the
-    probabilities of all trees add up to 1 at any shrinkage.
+    the operators with the rest of the tree marginalised out, negative values clipped and the others renormalised.
+    So the probabilities of all trees add up to 1 at any shrinkage.
 
     Counts are of windows around each node, whole numbers: neither the order of the trees nor how they come in parts
     changes a bit of the model. Labels may not be missing, since there are no hidden states to complete them by;
@@ -135,8 +136,8 @@ class SpectralLatentGrammar(TreebankMixin):
     def fit_moments(self, source: Grammar) -> Self:
         """Return the estimator after learning from the exact moments of a grammar, without noise or shrinkage.
 
-        Where the grammar has no more states than `hidden_states`, and `unseen` was "impossible" when it was learned,
-        the probabilities of trees are those of the grammar.
+        Where the grammar has no more states than `hidden_states`, and was learned with ``unseen="impossible"``, the
+        probabilities of trees are those of the grammar.
 
         Parameters
         ----------
@@ -154,7 +155,7 @@ class SpectralLatentGrammar(TreebankMixin):
 
     def _check_arguments(self) -> None:
         whole_number("hidden_states", self.hidden_states, most=MOST_STATES)
-        auto_or_number("shrinkage", self.shrinkage, MOST_SHRINKAGE)
+        auto_or_number("shrinkage", self.shrinkage, math.inf)
         one_of("unseen", self.unseen, ("witten_bell", "impossible"))
         one_of("binarisation", self.binarisation, ("right", "left", None))
         one_of("unknown_words", self.unknown_words, UNKNOWN_WORDS)
@@ -180,5 +181,7 @@ class SpectralLatentGrammar(TreebankMixin):
 def _labelled(rows: TreeRows) -> TreeRows:
     """Return trees; raise `DataError` where a label is missing."""
     if rows.incomplete.any():
-        raise DataError("a node has no known label, which a spectral grammar needs; LatentGrammar marginalises it out")
+        raise DataError(
+            "a node has no known label, which a spectral grammar needs; LatentGrammar marginalises it out"
+        )
     return rows

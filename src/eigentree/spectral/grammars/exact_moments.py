@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.sparse import csr_array
 
-from eigentree.counting.tree_windows import FEATURES
+from eigentree.counting.tree_windows import AROUND, SHOWN
 from eigentree.errors import NetworkError
 from eigentree.spectral.grammars.grammar_moments import ProjectedMoments
 from eigentree.spectral.learn.bonds import PairMoment
@@ -88,7 +88,7 @@ class ExactMoments:
         """Return the moment of the features that nodes of a label have, as the joint table of two columns."""
         inside, outside = self._inside[label], self._outside[label]
         none = np.zeros((len(inside), 0)), np.zeros((len(outside), 0))
-        joint = inside @ outside.T / (FEATURES**2 * max(self.nodes[label], np.finfo(float).tiny))
+        joint = inside @ outside.T / (SHOWN * AROUND * max(self.nodes[label], np.finfo(float).tiny))
         return PairMoment(csr_array(joint), *none)
 
     def deviations(self, label: int, maps: FeatureMaps) -> tuple[Floats, Floats]:
@@ -98,9 +98,9 @@ class ExactMoments:
     def projected(self, maps: Sequence[FeatureMaps]) -> ProjectedMoments:
         """Return the means of mapped features."""
         labels = range(len(self.symbols.labels))
-        inside = [own.inside.T @ each / FEATURES for own, each in zip(maps, self._inside, strict=True)]
+        inside = [own.inside.T @ each / SHOWN for own, each in zip(maps, self._inside, strict=True)]
         # Expected numbers of nodes times means.
-        outside = [own.outside.T @ each / FEATURES for own, each in zip(maps, self._outside, strict=True)]
+        outside = [own.outside.T @ each / AROUND for own, each in zip(maps, self._outside, strict=True)]
         most = max(len(each) for each in inside)
 
         def means(sums: Floats, counts: Floats) -> Floats:
@@ -150,20 +150,23 @@ class ExactMoments:
         """For each label, the mean of each one-hot outside feature in each state, times its number of nodes."""
         rules = self.symbols.rules.tolist()
         labels = range(len(self.symbols.labels))
-        sides, expansions = 2 * len(rules), len(self._expanded[0])
-        above, further = ([np.zeros((sides + 1, own.size)) for own in self._states] for _ in range(2))
-        sister = [np.zeros((expansions + 1, own.size)) for own in self._states]
+        sides, shown = 2 * len(rules), len(self._inside[0])
+        nearest = [np.zeros((sides + 1 + shown + 1, own.size)) for own in self._states]
         for label in labels:
-            above[label][-1] = further[label][-1] = sister[label][-1] = self.grammar.root(label)
+            # A root has no rule above, and no sister in any of three places.
+            nearest[label][sides] = self.grammar.root(label)
+            nearest[label][-1] = SHOWN * self.grammar.root(label)
         for rule, (a, b, c) in enumerate(rules):
-            table = self._tables[rule]
-            above[b][2 * rule] = self._states[a] @ table.sum(axis=2)
-            above[c][2 * rule + 1] = self._states[a] @ table.sum(axis=1)
+            joint = self._states[a][:, None, None] * self._tables[rule]
+            nearest[b][2 * rule] = joint.sum(axis=(0, 2))
+            nearest[c][2 * rule + 1] = joint.sum(axis=(0, 1))
+            nearest[b][sides + 1 : -1] += self._inside[c] @ joint.sum(axis=0).T
+            nearest[c][sides + 1 : -1] += self._inside[b] @ joint.sum(axis=0)
+        further = [np.zeros_like(own) for own in nearest]
+        for label in labels:
+            further[label][sides] = self.grammar.root(label)
+            further[label][-1] = SHOWN * self.grammar.root(label)
         for rule, (a, b, c) in enumerate(rules):
-            table = self._tables[rule]
-            further[b] += above[a] @ table.sum(axis=2)
-            further[c] += above[a] @ table.sum(axis=1)
-            joint = np.tensordot(self._states[a], table, axes=1)
-            sister[b][:-1] += self._expanded[c] @ joint.T
-            sister[c][:-1] += self._expanded[b] @ joint
-        return [np.concatenate(parts) for parts in zip(above, further, sister, strict=True)]
+            further[b] += nearest[a] @ self._tables[rule].sum(axis=2)
+            further[c] += nearest[a] @ self._tables[rule].sum(axis=1)
+        return [np.concatenate(parts) for parts in zip(nearest, further, strict=True)]

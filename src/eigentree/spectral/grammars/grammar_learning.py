@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from eigentree.counting.tree_windows import FEATURES
+from eigentree.counting.tree_windows import AROUND, SHOWN
 from eigentree.inference.threads import one_thread
 from eigentree.spectral.grammars.grammar_moments import FeatureMaps
 from eigentree.spectral.grammars.grammar_operators import GrammarOperators
@@ -35,11 +35,11 @@ if TYPE_CHECKING:
     from eigentree.data.treebanks.tree_rows import GrammarSymbols
     from eigentree.spectral.grammars.grammar_moments import GrammarMoments
 
-__all__ = ["GrammarFit", "learn_grammar"]
+__all__ = ["SpectralGrammarFit", "learn_grammar"]
 
 
 @dataclass(frozen=True, eq=False)
-class GrammarFit:
+class SpectralGrammarFit:
     """All that was learned from one set of trees; the shrinkage is still open.
 
     Attributes
@@ -109,13 +109,13 @@ class GrammarFit:
         return squares - noise, entries
 
 
-def learn_grammar(moments: GrammarMoments, hidden_states: int) -> GrammarFit:
+def learn_grammar(moments: GrammarMoments, hidden_states: int) -> SpectralGrammarFit:
     """Return what moments show of a grammar with so many hidden states of each label at most."""
     # One thread: the matrices are small, and sums keep their order.
     with one_thread():
         learned = [_bond(moments, label, hidden_states) for label in range(len(moments.symbols.labels))]
         projected = moments.projected([maps for _, maps, _ in learned])
-    return GrammarFit(
+    return SpectralGrammarFit(
         moments.symbols,
         tuple(bond for bond, _, _ in learned),
         tuple(scale for _, _, scale in learned),
@@ -139,8 +139,8 @@ def _bond(moments: GrammarMoments, label: int, hidden_states: int) -> tuple[Lear
     bond = sparse_bond([pair], hidden_states, rows)
     # As many as differ from rounding, the constant first.
     rank = max(1, int((bond.sizes[:hidden_states] > NO_SIGNAL).sum()))
-    # As if the nine pairs of symbols, of which features are the mean, were independent.
-    variance = 1.0 / FEATURES**2
+    # As if the pairs of symbols, of which features are the mean, were independent.
+    variance = 1.0 / (SHOWN * AROUND)
     edge = LearnedEdge.of(bond.projection, bond.solves, bond.sizes, rank, rows, variance)
     below, around = moments.deviations(label, FeatureMaps(edge.projection, edge.solves[0]))
     below, around = (np.where(each > 0, each, 1.0) for each in (below, around))

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from eigentree.arrays import Floats, Integers
     from eigentree.data.treebanks.tree_rows import GrammarSymbols
     from eigentree.inference.grammars.grammar import Backoff
-    from eigentree.spectral.grammars.grammar_learning import GrammarFit
+    from eigentree.spectral.grammars.grammar_learning import SpectralGrammarFit
     from eigentree.spectral.grammars.grammar_operators import GrammarOperators
     from eigentree.spectral.learn.shrinkage import HeldOutScore, Trials
 
@@ -77,7 +77,7 @@ class SpectralGrammar:
 
     @classmethod
     def of(
-        cls, fit: GrammarFit, shrinkage: float, backoff: Backoff, roots: Floats | None = None
+        cls, fit: SpectralGrammarFit, shrinkage: float, backoff: Backoff, roots: Floats | None = None
     ) -> SpectralGrammar:
         """Return the model of a fit at some shrinkage; roots are as frequent as in the fit unless given."""
         roots = fit.roots / fit.roots.sum() if roots is None else roots
@@ -285,7 +285,7 @@ def choose_grammar(
     return SpectralGrammar.of(fit, used, backoff, roots), GrammarReport.of(fit, used, tried)
 
 
-def _trial(fit: GrammarFit, backoff: Backoff, fold: TreeRows) -> HeldOutScore:
+def _trial(fit: SpectralGrammarFit, backoff: Backoff, fold: TreeRows) -> HeldOutScore:
     def score(shrinkage: float, floor: float) -> Floats:
         """Return the log probability of each held-out tree."""
         return np.maximum(SpectralGrammar.of(fit, shrinkage, backoff).score(fold), LEAST_LOG)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 import numpy as np
 from scipy.sparse import csr_array
 
-from eigentree.counting.tree_windows import FEATURES, INSIDE, LEFT, NONE, OUTSIDE, RIGHT
+from eigentree.counting.tree_windows import AROUND, INSIDE, LEFT, NONE, OUTSIDE, RIGHT, SHOWN
 from eigentree.spectral.learn.bonds import PairMoment
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ class CountedMoments:
         """Return the moment of the features that nodes of a label have, as the joint table of two columns."""
         inside, outside = self._one_hot(label, 0), self._one_hot(label, 1)
         counts = self.windows.counts[self._range(label)]
-        total = FEATURES**2 * max(float(counts.sum()), 1.0)
+        total = SHOWN * AROUND * max(float(counts.sum()), 1.0)
         none = np.zeros((inside.shape[1], 0)), np.zeros((outside.shape[1], 0))
         weighted = outside.multiply(counts[:, None])
         return PairMoment((inside.T @ weighted).tocsr() / total, *none)
@@ -144,7 +144,7 @@ class CountedMoments:
         """Return the standard deviations of mapped features, whose means are 0 but for the constant's."""
         counts = self.windows.counts[self._range(label)]
         below, around = (
-            np.sqrt(counts @ (self._one_hot(label, side) @ own) ** 2 / counts.sum()) / FEATURES
+            np.sqrt(counts @ (self._one_hot(label, side) @ own) ** 2 / counts.sum()) / (SHOWN, AROUND)[side]
             for side, own in enumerate(maps)
         )
         return np.asarray(below), np.asarray(around)
@@ -157,7 +157,7 @@ class CountedMoments:
         count, widest = len(self.symbols.rules), max(ranks)
         outside = np.zeros((len(codes), widest))
         for label in labels:
-            outside[self._range(label), : ranks[label]] = self._one_hot(label, 1) @ maps[label].outside / FEATURES
+            outside[self._range(label), : ranks[label]] = self._one_hot(label, 1) @ maps[label].outside / AROUND
         own = codes[:, INSIDE.start]
         inner = np.flatnonzero((own >= 0) & (own < count))
         sides = []
@@ -221,7 +221,7 @@ class CountedMoments:
         """Return the inside (side 0) or outside (side 1) features of a label's windows."""
         names = self._names[label][side]
         columns = self._columns(names, self.windows.codes[self._range(label), (INSIDE, OUTSIDE)[side]])
-        ends = np.arange(0, columns.size + 1, FEATURES)
+        ends = np.arange(0, columns.size + 1, columns.shape[1])
         shape = len(columns), sum(map(len, names))
         return csr_array((np.ones(columns.size), columns.ravel(), ends), shape=shape)
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from eigentree.arrays import Floats
-    from eigentree.spectral.grammars.grammar_learning import GrammarFit
+    from eigentree.spectral.grammars.grammar_learning import SpectralGrammarFit
 
 __all__ = ["GrammarReport", "LabelReport"]
 
@@ -79,7 +79,9 @@ class GrammarReport(SpectraReport):
     tried: Mapping[tuple[float, float], float]
 
     @classmethod
-    def of(cls, fit: GrammarFit, shrinkage: float, tried: Mapping[tuple[float, float], float]) -> GrammarReport:
+    def of(
+        cls, fit: SpectralGrammarFit, shrinkage: float, tried: Mapping[tuple[float, float], float]
+    ) -> GrammarReport:
         """Return the report of a fit at some shrinkage."""
         each = zip(fit.symbols.labels, fit.nodes.tolist(), fit.bonds, strict=True)
         return cls(

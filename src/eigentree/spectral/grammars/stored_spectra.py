@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,19 +15,19 @@ from eigentree.inference.grammars.stored_grammar import (
     read_symbols,
     symbols_content,
 )
-from eigentree.io.codec import NUMBER, VALUE, Field, Record, within
+from eigentree.io.documents import Section, number, plain
 from eigentree.spectral.grammars.grammar_model import SpectralGrammar
 from eigentree.spectral.grammars.grammar_operators import GrammarOperators
 from eigentree.spectral.grammars.grammar_report import GrammarReport, LabelReport
 
 if TYPE_CHECKING:
-    from eigentree.io.codec import At
     from eigentree.io.stores import Reader, Writer
 
-__all__ = ["FITTED_SPECTRA"]
+__all__ = ["read_spectra", "read_spectral", "spectra_content", "spectral_content"]
 
 
-def _model_content(writer: Writer, model: SpectralGrammar) -> dict[str, Any]:
+def spectral_content(writer: Writer, model: SpectralGrammar) -> dict[str, Any]:
+    """Return the document of a model, after putting its arrays into the file."""
     operators = model.operators
     writer.array("states", operators.ranks)
     writer.flat("operators", operators.rules)
@@ -39,7 +38,8 @@ def _model_content(writer: Writer, model: SpectralGrammar) -> dict[str, Any]:
     return symbols_content(writer, model.symbols)
 
 
-def _read_model(reader: Reader, content: Any) -> SpectralGrammar:
+def read_spectral(reader: Reader, content: Any) -> SpectralGrammar:
+    """Return the model of a document and the arrays of the file."""
     symbols = read_symbols(reader, content)
     ranks = read_states(reader, symbols)
     labels = len(symbols.labels)
@@ -60,41 +60,33 @@ def _read_model(reader: Reader, content: Any) -> SpectralGrammar:
     )
 
 
-def _put_labels(writer: Writer, name: str, labels: tuple[LabelReport, ...]) -> Any:
-    writer.flat(name, [each.singular_values for each in labels])
-    writer.array(f"{name}.nodes", np.array([each.nodes for each in labels]))
-    # Of exact moments there is none.
-    noise = [each.noise if np.isfinite(each.noise) else -1.0 for each in labels]
-    writer.array(f"{name}.noise", np.array(noise))
-    return [len(each.singular_values) for each in labels]
+def spectra_content(writer: Writer, report: GrammarReport) -> dict[str, Any]:
+    """Return the document of a report, after putting its arrays into the file."""
+    writer.flat("singular_values", [each.singular_values for each in report.labels])
+    writer.array("nodes", np.array([each.nodes for each in report.labels]))
+    writer.array("noise", np.array([each.noise for each in report.labels]))
+    return {
+        "sizes": [len(each.singular_values) for each in report.labels],
+        "trees": plain(report.trees, "the number of trees"),
+        "shrinkage": plain(report.shrinkage, "the shrinkage"),
+        "tried": [[plain(part, "what was tried") for part in (*pair, mean)] for pair, mean in report.tried.items()],
+    }
 
 
-def _read_labels(reader: Reader, content: Any, at: At) -> tuple[LabelReport, ...]:
-    model: SpectralGrammar = at.known["model_"]
+def read_spectra(reader: Reader, content: Any, model: SpectralGrammar) -> GrammarReport:
+    """Return the report of a document on a model."""
+    entry = Section(content, "a report", ("sizes", "trees", "shrinkage", "tried"))
     names, ranks = model.symbols.labels, model.operators.ranks.tolist()
-    if not isinstance(content, list) or [type(size) for size in content] != [int] * len(names):
-        raise FileError("there are not the singular values of each label")
-    if any(not 0 < size <= rank + 1 for size, rank in zip(content, ranks, strict=True)):
-        raise FileError("a label has as many singular values as its rank, or one more")
-    values = reader.flat(at.name, [(size,) for size in content])
-    nodes, noise = (reader.floats(f"{at.name}.{name}", len(names)).tolist() for name in ("nodes", "noise"))
-    each = zip(names, nodes, ranks, values, noise, strict=True)
-    return tuple(
-        LabelReport(name, count, rank, sizes, own if own >= 0 else np.inf) for name, count, rank, sizes, own in each
-    )
-
-
-def _read_tried(reader: Reader, content: Any, at: At) -> dict[tuple[float, float], float]:
-    tried = VALUE.read(reader, content, at)
-    if type(tried) is not dict or not all(
-        type(pair) is tuple and [type(each) for each in (*pair, mean)] == [float] * 3 for pair, mean in tried.items()
-    ):
-        raise FileError("what was tried is no list of shrinkages and what they led to")
-    return tried
-
-
-REPORT = Record(
-    "a report",
-    {"labels": Field(_put_labels, _read_labels), "trees": NUMBER, "nodes": NUMBER, "shrinkage": NUMBER},
-    {"tried": Field(lambda writer, name, tried: VALUE.write(writer, name, dict(tried)), _read_tried)},
-)
+    sizes = entry.wholes("sizes", 1)
+    if len(sizes) != len(names) or any(size > rank + 1 for size, rank in zip(sizes, ranks, strict=True)):
+        raise FileError("a label has as many singular values as its rank at most, or one more")
+    values = reader.flat("singular_values", [(size,) for size in sizes])
+    nodes, noise = (reader.floats(name, len(names)).tolist() for name in ("nodes", "noise"))
+    tried = {}
+    for line in entry.items("tried"):
+        if type(line) is not list or len(line) != 3:
+            raise FileError("what was tried is a shrinkage, a floor and a score")
+        shrinkage, floor, mean = (number(part, entry.at("tried")) for part in line)
+        tried[shrinkage, floor] = mean
+    labels = map(LabelReport, names, nodes, ranks, values, noise)
+    return GrammarReport(tuple(labels), entry.number("trees"), sum(nodes), entry.number("shrinkage"), tried)
