@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from eigentree.uncertainty.classification_table import classification_table as classification_table
     from eigentree.uncertainty.external.class_regression import class_regression as class_regression
     from eigentree.uncertainty.external.distal_outcomes import distal_outcomes as distal_outcomes
+    from eigentree.uncertainty.labelled_f1 import labelled_f1 as labelled_f1
     from eigentree.uncertainty.likelihood_ratio import (
         bootstrap_likelihood_ratio_test as bootstrap_likelihood_ratio_test,
     )
@@ -111,6 +112,7 @@ _NAMES = {
     "inference.tensors.tensor": "LabeledTensor",
     "uncertainty.bootstrap": "bootstrap replicate_variance",
     "uncertainty.classification_table": "classification_table",
+    "uncertainty.labelled_f1": "labelled_f1",
     "uncertainty.likelihood_ratio": "bootstrap_likelihood_ratio_test likelihood_ratio_test",
     "uncertainty.external.class_regression": "class_regression",
     "uncertainty.external.distal_outcomes": "distal_outcomes",

@@ -666,7 +666,7 @@ def test_the_command_is_there_as_a_process(here: Path) -> None:
 
 def helps() -> list[list[str]]:
     """Return the arguments that show each help text."""
-    subcommands = [["classify", "train"], ["classify", "apply"]]
+    subcommands = [[command.name, each] for command in COMMANDS for each in command.below]
     return [[], *([command.name] for command in COMMANDS), *subcommands]
 
 
@@ -698,7 +698,7 @@ ORDER = [
     "decode",
     "sample",
 ]
-ORDER += ["estimates", "three-step", "report", "compare", "count", "merge", "completion"]
+ORDER += ["estimates", "three-step", "report", "compare", "count", "merge", "grammar", "completion"]
 
 
 def run_in_turn(lines: list[str]) -> None:
@@ -738,6 +738,9 @@ def test_every_example_of_every_help_text_runs(tmp_path: Path, monkeypatch: pyte
     pd.DataFrame(people, columns=["height", "weight", "age"]).to_csv("people.csv", index=False)
     visits = pd.DataFrame({"patient": np.repeat(range(10), 6), "dose": random.normal(size=60).round(2)})
     visits.assign(pain=random.choice(["none", "some"], 60)).to_csv("visits.csv", index=False)
+    for name in ("trees.mrg", "test.mrg"):
+        Path(name).write_text("(S (NP she) (VP (V sees) (NP stars)))\n" * 9)
+    Path("sentences.txt").write_text("she sees stars\n")
     for name in ORDER[1:]:
         run_in_turn(examples(shown[name]))
     assert set(ORDER) == {command.name for command in COMMANDS}
@@ -754,7 +757,14 @@ def test_every_line_of_the_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyP
     page = (Path(__file__).parents[2] / "docs" / "how_to" / "command_line.md").read_text()
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"^```(.+?)\n(.*?)^```", page, flags=re.MULTILINE | re.DOTALL)
-    assert {kind for kind, _ in blocks} == {"sh", "toml", "csv steps.csv", "csv income.csv"}
+    assert {kind for kind, _ in blocks} == {
+        "sh",
+        "toml",
+        "csv steps.csv",
+        "csv income.csv",
+        "csv trees.mrg",
+        "csv sentences.txt",
+    }
     for kind, block in blocks:
         if kind == "sh":
             lines = block.replace("\\\n", "").splitlines()

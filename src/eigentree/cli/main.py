@@ -42,6 +42,13 @@ COMMANDS = (
     Command("select", "Fit", "choose a structure and its size on held-out rows", "select:select"),
     Command("compare", "Fit", "EM, spectral and simpler models on held-out rows", "compare:compare"),
     Command("classify", "Fit", "train a classifier, and apply it", "classify:app", ("train", "apply")),
+    Command(
+        "grammar",
+        "Fit",
+        "learn a grammar from trees; score, parse, sample",
+        "grammars.grammar_commands:app",
+        ("fit", "score", "parse", "sample"),
+    ),
     Command("inspect", "Use", "the contents of a file of eigentree", "inspect:inspect"),
     Command("goodness", "Use", "how well a model fits, and how certain classes are", "goodness:goodness"),
     Command("estimates", "Use", "parameters with standard errors and intervals", "parameter_estimates:estimates"),

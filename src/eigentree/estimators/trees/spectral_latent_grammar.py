@@ -44,8 +44,8 @@ class SpectralLatentGrammar(TreebankMixin):
     What a node shows inside (what it and its children become) and outside (the two rules above it, and what its
     sister, its parent's sister and their children become) is independent given its label and hidden state. So the
     singular vectors of these counts span the hidden states, and with them counts become operators of rules and words
-    (Cohen et al. 2012). Hidden states that no such pair shows, since they link nodes that are further apart, stay
-    unknown; EM finds these (`LatentGrammar`).
+    (Cohen et al. 2012). Hidden states that link nodes further apart than that stay unknown; EM finds these
+    (`LatentGrammar`).
 
     Parameters
     ----------
