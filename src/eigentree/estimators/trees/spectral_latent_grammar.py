@@ -10,7 +10,7 @@ import numpy as np
 
 from eigentree.data.treebanks.tree_encoder import TreeEncoder
 from eigentree.data.treebanks.word_classes import UNKNOWN_WORDS
-from eigentree.em.grammars.grammar_objective import plain_grammar, root_counts
+from eigentree.em.grammars.grammar_objective import plain_grammar, training_counts
 from eigentree.errors import DataError, quoted
 from eigentree.estimators.mixins.constructor_parameters import estimator_class, learns
 from eigentree.estimators.mixins.treebank_mixin import TreebankMixin, normal_trees
@@ -43,8 +43,8 @@ class SpectralLatentGrammar(TreebankMixin):
 
     What a node shows inside (what it and its children become) and outside (the two rules above it, and what its
     sister, its parent's sister and their children become) is independent given its label and hidden state. So the
-    singular vectors of these counts span the hidden states, and with them counts become operators of rules and words
-    (Cohen et al. 2012). Hidden states that link nodes further apart than that stay unknown; EM finds these
+    singular vectors of these counts span the hidden states, and with them counts become operators of rules and
+    words (Cohen et al. 2012). Hidden states that link nodes further apart than that stay unknown; EM finds these
     (`LatentGrammar`).
 
     Parameters
@@ -125,8 +125,9 @@ class SpectralLatentGrammar(TreebankMixin):
         symbols, store = encoder.learned(self.min_word_count, self.unknown_words)
         if not store.trees:
             raise DataError("there is no tree to learn from")
+        symbols, counts = training_counts(symbols, store, np.ones(store.trees))
         layout = GrammarLayout(symbols, np.ones(len(symbols.labels), np.int64))
-        roots = layout.root(plain_grammar(layout, root_counts(store, len(symbols.labels))))
+        roots = layout.root(plain_grammar(layout, counts))
         backoff = Backoff.witten_bell(layout) if self.unseen == "witten_bell" else Backoff.none(layout)
         shrinkage = None if self.shrinkage == "auto" else float(self.shrinkage)
         model, report = choose_grammar(store, symbols, self.hidden_states, shrinkage, backoff, roots)
