@@ -76,7 +76,7 @@ class SpectralLatentGrammar(TreebankMixin):
     A product of operators that are learned from few trees can be negative. Scores are log probabilities all the
     same: nodes are taken in pre-order, and what each becomes, given all that came before, has the distribution of
     the operators with the rest of the tree marginalised out, negative values clipped and the others renormalised.
-    So the probabilities of all trees add up to 1 at any shrinkage.
+    So scores are normalised over all trees at any shrinkage.
 
     Counts are of windows around each node, whole numbers: neither the order of the trees nor how they come in parts
     changes a bit of the model. Labels may not be missing, since there are no hidden states to complete them by;
