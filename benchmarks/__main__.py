@@ -48,6 +48,7 @@ TOPICS = (
     "continuous_sequences",
     "automata",
     "transducers",
+    "tagging",
     "coverage",
 )
 DRAWING = ("accuracy", "consistency")
