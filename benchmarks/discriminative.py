@@ -50,8 +50,8 @@ def load_dna(return_X_y: bool = True, as_frame: bool = True) -> tuple[pd.DataFra
     """
     X, y = et.datasets.load_splice(return_X_y=True, as_frame=True)
     classes: dict[str, set[str]] = {}
-    for word, label in zip(X.astype(str).agg("".join, axis=1), y.tolist(), strict=True):
-        classes.setdefault(word, set()).add(label)
+    for row, label in zip(X.astype(str).to_numpy().tolist(), np.asarray(y).tolist(), strict=True):
+        classes.setdefault("".join(map(str, row)), set()).add(label)
     rows = np.concatenate([binary_part("dna", part) for part in ("train", "valid", "test")])
     words = ["".join(BASES[tuple(three)] for three in row.reshape(-1, 3).tolist()) for row in rows]
     found = [classes.get(word, set()) for word in words]
