@@ -25,7 +25,7 @@ TREES = [
     "(S (S (NP he) (VP sleep)) (C and) (S (NP she) (VP sees)))",
     "(NP stars)",
 ]
-SIZES = {"S": 2, "NP": 3, "VP": 2, "@S": 2}
+SIZES = {"S": 2, "NP": 3, "VP": 2, "@S": 2, "V": 2}
 
 
 def encoded(texts: list[str]) -> tuple[GrammarLayout, TreeRows]:
