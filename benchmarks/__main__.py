@@ -47,6 +47,7 @@ TOPICS = (
     "sequences",
     "gaussian_hmm",
     "durations",
+    "mixture_hmm",
     "continuous_sequences",
     "automata",
     "transducers",
