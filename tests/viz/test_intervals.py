@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -9,6 +11,7 @@ import eigentree as et
 from eigentree.errors import ParameterError
 from eigentree.uncertainty.estimates import Estimates
 from eigentree.viz.interval_charts import interval_chart
+from eigentree.viz.reports.state_section import INFORMATIVE
 
 VOTES = et.datasets.load_votes().data[:, :5]
 
@@ -48,6 +51,52 @@ def test_estimates_and_models_are_drawn(model: et.LatentClassModel) -> None:
 
 def test_pages_with_training_data_have_intervals(model: et.LatentClassModel) -> None:
     with_them = et.report(model, VOTES[:50], training=VOTES)
-    assert with_them.facts.intervals is not None
+    found = with_them.facts.estimates
+    assert found is not None
     assert "intervals of 95" in with_them.html
-    assert et.report(model, VOTES[:50]).facts.intervals is None
+    without = et.report(model, VOTES[:50])
+    assert without.facts.estimates is None
+    # Below each bar of a probability that has a standard error stands its interval, and nowhere else.
+    ends = re.findall(r"interval of 95 %: (\d+) to (\d+)", with_them.html)
+    (profile,) = with_them.facts.profiles
+    shown = {name for name, nats in zip(profile.columns, profile.nats, strict=True) if nats >= INFORMATIVE} | {"h"}
+    places = [place for place, (table, *_) in enumerate(found.labels) if table in shown]
+    known = found.confint()[places]
+    assert np.isfinite(known).all()
+    assert sorted(ends) == sorted((f"{100 * low:.0f}", f"{100 * high:.0f}") for low, high in known)
+    assert "interval of 95" not in without.html
+
+
+def test_transitions_have_intervals_too() -> None:
+    words = ["AABAB", "BBABA", "ABABB", "AAABB"] * 5
+    model = et.HMM(2, n_init=1, random_state=0, pseudo_counts=0.1).fit(words)
+    report = et.report(model, words, training=words)
+    known = np.isfinite(report.facts.estimates.standard_errors).sum()
+    assert report.html.count("interval of 95 %:") == known > 6
+
+
+def test_coefficients_are_drawn() -> None:
+    survey = et.datasets.load_contraceptive().data[:300, [0, 1, 2, 6]]
+    model = et.LatentClassModel(2, covariates=["x0"], n_init=1, tol=1e-4, random_state=0).fit(survey)
+    assert "Coefficients of covariates" in et.report(model, survey, training=survey).html
+
+
+def test_criteria_and_assignment_are_those_of_the_model(model: et.LatentClassModel) -> None:
+    facts = et.report(model, VOTES[:50], training=VOTES).facts
+    assert facts.criteria == model.criteria(VOTES)
+    assert facts.comparable
+    assert facts.classification is not None
+    assert np.array_equal(facts.classification.counts, et.classification_table(model, VOTES[:50]).counts)
+    smoothed = et.LatentClassModel(2, pseudo_counts=1.0, n_init=1, random_state=0).fit(VOTES)
+    assert not et.report(smoothed, VOTES).facts.comparable
+
+
+def test_rows_that_were_learned_from_are_not_called_held_out(model: et.LatentClassModel) -> None:
+    assert et.report(model, VOTES[:50], training=VOTES).facts.likelihoods.held_out
+    both = et.report(model, VOTES, training=VOTES).facts
+    assert both.estimates is not None
+    assert not both.likelihoods.held_out
+    words = ["ab", "ba", "ab"]
+    chain = et.HMM(1, n_init=1, random_state=0).fit(words)
+    assert not et.report(chain, words, training=words).facts.likelihoods.held_out
+    assert et.report(chain, words, training=["abb", "aab"]).facts.likelihoods.held_out

@@ -20,7 +20,7 @@ from benchmarks.planted import random_tree
 from eigentree.em.sizes import Size, SizeSearch, SizeTrial
 from eigentree.estimators.dependencies import edge_strengths
 from eigentree.graphs.structure_learning import mixture_of_trees
-from eigentree.viz.diagrams import Layout, laid_out
+from eigentree.viz.diagrams import Layout, graph_diagram, laid_out, laid_out_diagram
 
 GAP = 20.0
 
@@ -82,6 +82,23 @@ def test_branches_span_the_graph_and_pass_no_other_box(drawn: Any) -> None:
             for name, box in layout.boxes.items():
                 if name not in (inner, outer):
                     assert not (box.left < x < box.right and abs(row - box.row) < 0.5), (inner, outer, name)
+
+
+@pytest.mark.parametrize("graph", [et.zoo.hmm(4, 1), et.zoo.hmm(5, 2), et.zoo.factorial_hmm(3, 2)])
+def test_chains_are_drawn_step_by_step(graph: et.LatentGraph) -> None:
+    layout = laid_out_diagram(graph_diagram(graph, {}, chain=True), len)
+    middles = {name: (box.left + box.right) / 2 for name, box in layout.boxes.items()}
+    assert set(middles) == set(graph.names)
+    for name in graph.observed:
+        for parent in graph.parents(name):
+            # Each column stands below the hidden variables that it depends on.
+            assert middles[name] == pytest.approx(middles[parent])
+            assert layout.boxes[name].row > layout.boxes[parent].row
+    for name in graph.hidden:
+        assert all(middles[parent] < middles[name] for parent in graph.parents(name))
+    for (_, one), (_, other) in combinations(layout.boxes.items(), 2):
+        assert one.right < other.left or other.right < one.left or abs(one.row - other.row) > 1
+    assert all(layout.boxes[one].row == layout.boxes[other].row for one, other in layout.branches)
 
 
 def course(layout: Layout, inner: str, outer: str) -> list[tuple[float, float]]:

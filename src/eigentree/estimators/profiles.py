@@ -171,6 +171,11 @@ class Profile:
         others = float(weights @ np.nan_to_num(own.moments[:, 0]) / total) if total > 0 else mean
         return Shift(name, mean, std, others, (mean - others) / own.overall.std)
 
+    def described(self, place: int) -> list[str]:
+        """Return what sets a state, by its place, apart from the others, in words."""
+        several = int((self.shares.array > 0).sum()) > 1
+        return [self._worded(one, several) for one in self.distinctive(place)]
+
     def _worded(self, one: Distinction | Shift, several: bool) -> str:
         """Return what sets a state apart as text, beside all others where there are several states."""
         if isinstance(one, Distinction):
@@ -183,12 +188,9 @@ class Profile:
         lines = [f"{self.name}: {len(self.states)} states" + f" ({self.note})" * bool(self.note)]
         if self.transitions is not None:
             lines[0] += f", with shares of {self.basis}"
-        several = int((self.shares.array > 0).sum()) > 1
         for place in np.argsort(-self.shares.array, kind="stable")[:MOST_SHOWN_STATES].tolist():
-            shown = [self._worded(one, several) for one in self.distinctive(place)]
-            lines.append(
-                f"  {_shown(self.states[place])} ({self.shares[place]:.1%}): {', '.join(shown) or 'never'}"
-            )
+            shown = ", ".join(self.described(place)) or "never"
+            lines.append(f"  {_shown(self.states[place])} ({self.shares[place]:.1%}): {shown}")
         if len(self.states) > MOST_SHOWN_STATES:
             lines.append(f"  … ({len(self.states)} states in all)")
         return "\n".join(lines)

@@ -308,9 +308,9 @@ def shown_name(name: object, longest: int = 40) -> str:
     return line if len(line) <= longest else f"{line[: longest - 1]}…"
 
 
-def counted(count: int, what: str) -> str:
-    """Return how many there are of something."""
-    return f"{count} {what}" if count == 1 else f"{count or 'no'} {what}s"
+def counted(count: int, what: str, several: str = "") -> str:
+    """Return how many there are of something; `several` is the plural where that is not `what` with an s."""
+    return f"{count} {what}" if count == 1 else f"{count or 'no'} {several or what + 's'}"
 
 
 def left_out(shown: int, there: int, what: str, which: str) -> str:

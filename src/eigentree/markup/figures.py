@@ -39,6 +39,9 @@ WIDE = set("mwMW@%—")
 NARROW = set("iIljtfr.,:;'|!()[] -")
 FONT, MARGIN = 12.0, 6.0
 
+SMALLEST = 0.75
+"""By how much pictures shrink at most where they are too wide."""
+
 MARKERS = {
     "s": "M-1-1H1V1H-1Z",
     "^": "M0-1.2L1.1 .9H-1.1Z",
@@ -167,7 +170,10 @@ def diagram_svg(title: str, description: str, boxes: Sequence[TextBox], curves: 
 def _picture(title: str, description: str, width: float, height: float, shapes: Sequence[Html]) -> Html:
     wide, high = math.ceil(width), math.ceil(height)
     named = element("title", title), element("desc", description)
-    return element("svg", *named, *shapes, role="img", width=wide, height=high, viewBox=f"0 0 {wide} {high}")
+    # On a phone pictures become smaller as far as letters stay readable, and scroll beyond that.
+    least = f"min-width:{round(SMALLEST * wide)}px"
+    box = f"0 0 {wide} {high}"
+    return element("svg", *named, *shapes, role="img", width=wide, height=high, viewBox=box, style=least)
 
 
 def _colour(role: str) -> str:

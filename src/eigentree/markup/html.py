@@ -118,9 +118,13 @@ def percent(share: float) -> str:
     return f"{100 * share:.1f}\u00a0%"
 
 
-def bar(share: float, text: str) -> Html:
-    """Return a text with a bar behind it that fills a share of its cell."""
-    return element("span", text, class_="p", style=f"--p:{100 * share:.0f}%")
+def bar(share: float, text: str, ends: tuple[float, float] | None = None) -> Html:
+    """Return a text with a bar behind it that fills a share of its cell, and a line below for its interval."""
+    if ends is None:
+        return element("span", text, class_="p", style=f"--p:{100 * share:.0f}%")
+    low, high = (f"{100 * end:.0f}" for end in ends)
+    style = f"--p:{100 * share:.0f}%;--l:{low}%;--h:{high}%"
+    return element("span", text, class_="p i", style=style, title=f"interval of 95 %: {low} to {high}")
 
 
 def table(

@@ -55,6 +55,7 @@ text-wrap:balance}
 .eigentree h1{font-size:clamp(1.75rem,1.3rem + 2.2vw,2.6rem);margin:0 0 .5rem;letter-spacing:-.01em}
 .eigentree h2{font-size:1.55rem;margin:0 0 .4rem}
 .eigentree h3{font-size:1.15rem;margin:2rem 0 .4rem}
+.eigentree h4{font-size:.9375rem;font-weight:600;margin:.6rem 0 .2rem}
 .eigentree p{margin:.4rem 0 1rem;max-width:42rem}
 .eigentree a{color:var(--accent)}
 .eigentree :focus-visible{outline:3px solid var(--accent);outline-offset:2px;border-radius:2px}
@@ -90,9 +91,10 @@ border-bottom:1px solid var(--rule)}
 .eigentree .beside{display:flex;flex-wrap:wrap;gap:0 2.5rem}
 .eigentree .beside>*{flex:1 1 24rem;min-width:0;max-width:100%}
 .eigentree .uneven>:first-child{flex:0 1 21rem}
-.eigentree .natural>*{flex:0 1 auto}
+.eigentree .natural>*{flex:0 1 auto;min-width:min(20rem,100%)}
 .eigentree .natural figcaption{width:0;min-width:100%}
-.eigentree svg{display:block;overflow:visible}
+.eigentree svg{display:block;overflow:visible;max-width:100%;height:auto}
+.eigentree .apart{padding-left:1.1rem;margin:.3rem 0 .9rem;max-width:42rem}
 .eigentree svg text{font:12px system-ui,-apple-system,"Segoe UI",Roboto,"Noto Sans","Liberation Sans",sans-serif;
 fill:var(--ink);font-variant-numeric:tabular-nums}
 .eigentree svg>text{paint-order:stroke;stroke:var(--paper);stroke-width:4px;stroke-linejoin:round}
@@ -105,8 +107,12 @@ vertical-align:baseline;font-weight:400}
 .eigentree thead th{color:var(--muted);font-size:.8125rem;vertical-align:bottom;border-bottom-color:var(--muted)}
 .eigentree tr>:first-child{padding-left:0}
 .eigentree .n{text-align:right;white-space:nowrap}
+.eigentree thead .n{white-space:normal}
 .eigentree .p{display:block;padding:0 .4rem;min-width:2.4rem;text-align:right;white-space:nowrap;
 background:linear-gradient(90deg,var(--tint) var(--p),transparent var(--p))}
+.eigentree .i{position:relative}
+.eigentree .i::after{content:"";position:absolute;bottom:0;height:2px;left:var(--l);
+width:max(2px,calc(var(--h) - var(--l)));background:var(--accent)}
 .eigentree .q{padding:0 .4rem;color:var(--muted)}
 .eigentree .faint{color:var(--muted)}
 .eigentree .profile .label{position:sticky;left:0;background:var(--paper)}
@@ -132,7 +138,9 @@ sans-serif;margin-left:.4rem}
 .eigentree footer{margin-top:3rem;border-top:1px solid var(--rule);padding-top:1rem;color:var(--muted);
 font-size:.875rem}
 @media (max-width:30rem){.eigentree header{padding-top:2rem}.eigentree .facts div{grid-template-columns:1fr}
-.eigentree .glance{grid-template-columns:1fr 1fr}.eigentree .glance div{padding:.65rem .75rem}}
+.eigentree .glance{grid-template-columns:1fr 1fr}.eigentree .glance div{padding:.65rem .75rem}
+.eigentree th,.eigentree td{padding-left:.3rem;padding-right:.3rem}.eigentree .p{padding:0 .15rem;min-width:2rem}
+.eigentree .profile .label{min-width:4rem;padding-left:.4rem}}
 @media print{.eigentree{LIGHT;background:#fff;print-color-adjust:exact;-webkit-print-color-adjust:exact}
 body.eigentree{padding:0;font-size:10pt}.eigentree nav,.eigentree .skip,.eigentree details:not([open]){display:none}
 .eigentree .scroll{max-height:none;overflow:visible}.eigentree figure,.eigentree .anomalies>li,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from itertools import permutations
+from itertools import pairwise, permutations
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -18,7 +18,7 @@ from eigentree.markup.charts import Curve, NumberTable, TextBox, counted, shown_
 from eigentree.markup.html import number
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 
     from eigentree.estimators.profiles import Profile
     from eigentree.graphs.graph import LatentGraph
@@ -76,7 +76,7 @@ class Edge(NamedTuple):
 class Diagram:
     """Boxes with texts, by key, and edges between them; boxes that are no `columns` are hidden variables.
 
-    They stand in a ring, or as a tree from its middle. The legend names roles of boxes and widths of edges.
+    They stand in a ring, in steps, or as a tree from its middle. The legend names roles of boxes, widths of edges.
     """
 
     title: str
@@ -87,17 +87,23 @@ class Diagram:
     numbers: NumberTable = NO_NUMBERS
     arrows: bool = False
     ring: bool = False
+    steps: tuple[tuple[str, ...], ...] = ()
     legend: tuple[tuple[str, str | float], ...] = ()
 
 
-def graph_diagram(graph: LatentGraph, strengths: Mapping[tuple[str, str], float], mixed: str = "") -> Diagram:
+def graph_diagram(
+    graph: LatentGraph, strengths: Mapping[tuple[str, str], float], mixed: str = "", chain: bool = False
+) -> Diagram:
     """Return the graph of a model, edges the wider the larger the mutual information of their ends (`strengths`).
 
-    Strengths are empty where they are not known; `mixed` is added to the title of a mixture of such graphs.
+    Strengths are empty where they are not known; `mixed` is added to the title of a mixture of such graphs. Of a
+    `chain` the steps stand beside each other, hidden variables above columns.
     """
     largest = max(strengths.values(), default=0.0)
     ranked = sorted(graph.edges, key=lambda edge: -strengths.get(edge, 0.0))
-    known = [(one, other, number(strengths[one, other]) if strengths else "–") for one, other in ranked]
+    known = [
+        (one, other, number(strengths[one, other]) if (one, other) in strengths else "–") for one, other in ranked
+    ]
     title = f"{counted(len(graph.observed), 'column')}, {counted(len(graph.hidden), 'hidden variable')}{mixed}"
     strongest = "; ".join(f"{one} and {other}, {nats} nats" for one, other, nats in known[:5] if largest > 0)
     kinds = [("column", "column"), ("hidden variable", "hidden")][: 2 if graph.hidden else 1]
@@ -107,11 +113,23 @@ def graph_diagram(graph: LatentGraph, strengths: Mapping[tuple[str, str], float]
         description=f"{title}, {counted(len(ranked), 'edge')}." + f" Strongest: {strongest}." * bool(strongest),
         texts={name: shown_name(name) for name in graph.names},
         columns=frozenset(graph.observed),
-        edges=tuple(Edge(*edge, share=strengths[edge] / largest if largest > 0 else 0.1) for edge in graph.edges),
+        edges=tuple(
+            Edge(*edge, share=strengths.get(edge, 0.0) / largest if largest > 0 else 0.1) for edge in graph.edges
+        ),
         numbers=NumberTable("Edges of the graph", ("from", "to", "nats"), tuple(known), (0, 1)),
-        arrows=graph.directed and any(len(graph.parents(name)) > 1 for name in graph.names),
+        arrows=chain or (graph.directed and any(len(graph.parents(name)) > 1 for name in graph.names)),
+        steps=_steps(graph) if chain else (),
         legend=(*kinds, *widths),
     )
+
+
+def _steps(graph: LatentGraph) -> tuple[tuple[str, ...], ...]:
+    """Return the variables of each step of a chain: hidden ones by how many come before, and columns below them."""
+    depth: dict[str, int] = {}
+    for name in (*graph.hidden, *graph.observed):
+        before = [depth[parent] for parent in graph.parents(name) if parent in depth]
+        depth[name] = max(before, default=-1) + (name in graph.hidden)
+    return tuple(tuple(name for name in depth if depth[name] == step) for step in range(max(depth.values()) + 1))
 
 
 def tree_diagram(tree: JunctionTree, bonds: Mapping[frozenset[str], SeparatorReport]) -> Diagram:
@@ -213,6 +231,8 @@ def transition_diagram(profile: Profile) -> Diagram:
 def laid_out_diagram(diagram: Diagram, width: Callable[[str], float]) -> Layout:
     """Return where the boxes of a diagram stand, given how wide texts are (em)."""
     widths = {key: width(text) + 2 * PADDING for key, text in diagram.texts.items()}
+    if diagram.steps:
+        return _in_steps(diagram.steps, widths, {(edge.one, edge.other) for edge in diagram.edges})
     if not diagram.ring:
         gap = BEND + max((width(edge.text) * SMALL + 1.0 for edge in diagram.edges if edge.text), default=0.0)
         return laid_out(((edge.one, edge.other) for edge in diagram.edges), widths, gap)
@@ -223,6 +243,21 @@ def laid_out_diagram(diagram: Diagram, width: Callable[[str], float]) -> Layout:
         middle = 1.35 * ROW * radius * math.cos(angle)
         boxes[key] = Box(middle - wide / 2, middle + wide / 2, 0.5 + radius * (1 - math.sin(angle)))
     return Layout(boxes, [], 2 * radius + 2)
+
+
+def _in_steps(
+    steps: Sequence[Sequence[str]], widths: Mapping[str, float], edges: Container[tuple[str, str]]
+) -> Layout:
+    """Return steps beside each other; neighbours in one row are joined by straight lines."""
+    boxes, middle, half = {}, 0.0, 0.0
+    for place, names in enumerate(steps):
+        wide = max(widths[name] for name in names) / 2
+        middle += half + BEND + wide if place else wide
+        half = wide
+        for row, name in enumerate(names):
+            boxes[name] = Box(middle - widths[name] / 2, middle + widths[name] / 2, 1.5 * row + 1.0)
+    beside = [pair for one, other in pairwise(steps) for pair in zip(one, other, strict=False) if pair in edges]
+    return Layout(boxes, beside, 1.5 * max(map(len, steps)) + 1.0)
 
 
 def placed(
@@ -282,7 +317,9 @@ def _branch(inner: TextBox, outer: TextBox, bend: float, tail: float) -> tuple[l
 def _arc(one: TextBox, other: TextBox, font: float) -> tuple[list[XY], XY]:
     """Return a curve from box to box that bends aside, so that an edge and its return stand apart."""
     start, end = (np.array([(box.left + box.right) / 2, box.y]) for box in (one, other))
-    aside = BOW * np.array([1.0, -1.0]) * (end - start)[::-1]
+    # What stands below another is joined by a straight line.
+    bow = BOW if abs(start[0] - end[0]) > 1e-6 else 0.0
+    aside = bow * np.array([1.0, -1.0]) * (end - start)[::-1]
     pull = (start + end) / 2 + aside
     start, end = _border(one, pull, font), _border(other, pull, font)
     points = [start, (start + 2 * pull) / 3, (end + 2 * pull) / 3, end]

@@ -23,12 +23,26 @@ if TYPE_CHECKING:
     from eigentree.arrays import Booleans
     from eigentree.uncertainty.estimates import Estimates
 
-__all__ = ["interval_chart"]
+__all__ = ["estimates_table", "interval_chart"]
+
+
+def estimates_table(found: Estimates, level: float = 0.95) -> NumberTable:
+    """Return estimates with their standard errors and intervals, the first ones."""
+    ends, errors = found.confint(level), found.standard_errors
+    rows = tuple(
+        (
+            _named(labels),
+            number(float(found.values[place]), 4),
+            *(_cell(each) for each in (errors[place], *ends[place])),
+        )
+        for place, labels in enumerate(found.labels[:MOST_LISTED])
+    )
+    return NumberTable("Estimates", ("parameter", "estimate", "standard error", "lower", "upper"), rows)
 
 
 def interval_chart(found: Estimates, most: int, level: float = 0.95) -> Chart:
     """Return estimates as dots on their intervals, a line each, at most so many; the others are in the table."""
-    ends, errors = found.confint(level), found.standard_errors
+    ends = found.confint(level)
     known: Booleans = np.asarray(np.isfinite(ends).all(axis=1))
     names = [_named(labels) for labels in found.labels]
     shown = range(min(most, len(names)))
@@ -43,14 +57,6 @@ def interval_chart(found: Estimates, most: int, level: float = 0.95) -> Chart:
         if known[place]
     ]
     rest = left_out(len(shown), len(names), "estimate", "first")
-    rows = tuple(
-        (
-            names[place],
-            number(float(found.values[place]), 4),
-            *(_cell(each) for each in (errors[place], *ends[place])),
-        )
-        for place in range(min(len(names), MOST_LISTED))
-    )
     return Chart(
         "estimates and their intervals" + f"\n{rest}" * bool(rest),
         f"{len(shown)} estimates with intervals of {100 * level:g} %; the table behind has the numbers.",
@@ -63,8 +69,8 @@ def interval_chart(found: Estimates, most: int, level: float = 0.95) -> Chart:
             grid=False,
         ),
         (*lines, Dots(tuple((float(found.values[place]), float(place)) for place in shown))),
-        (260.0, 14.0 * max(len(shown), 4)),
-        NumberTable("Estimates", ("parameter", "estimate", "standard error", "lower", "upper"), rows),
+        (260.0, 16.0 * max(len(shown), 4)),
+        estimates_table(found, level),
     )
 
 

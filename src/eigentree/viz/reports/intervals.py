@@ -1,28 +1,38 @@
-"""Intervals of the parameters of a model that is reported on."""
+"""Estimates, criteria and the classification table of a model that is reported on."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import warnings
+from typing import TYPE_CHECKING, Any
 
 from eigentree.errors import EigentreeError
 from eigentree.estimators.mixins.iterative_mixin import IterativeMixin
-from eigentree.viz.interval_charts import interval_chart
+from eigentree.inference.networks.hidden_variables import HiddenQueries
+from eigentree.markup.charts import shown_name
+from eigentree.uncertainty.classification_table import classification_table
 
 if TYPE_CHECKING:
-    from eigentree.markup.charts import Chart
-    from eigentree.viz.reports.evaluation_data import EvaluationData
+    from eigentree.estimators.mixins.information_criteria import Criteria
+    from eigentree.uncertainty.classification_table import ClassificationTable
+    from eigentree.uncertainty.estimates import Estimates
+    from eigentree.viz.reports.evaluation_data import EvaluationData, ModelAdapter
 
-__all__ = ["parameter_intervals"]
+__all__ = ["Ends", "classification_of", "criteria_of", "interval_ends", "is_mixture", "parameter_estimates"]
 
 MOST_PARAMETERS = 300
 """Most free parameters whose standard errors are computed for a page, which takes seconds then."""
 
-MOST_SHOWN = 60
-"""Intervals that are drawn; the table behind has more."""
+Ends = dict[tuple[str, str, str], tuple[float, float]]
+"""The ends of intervals of probabilities, by table, state and what is given."""
 
 
-def parameter_intervals(training: EvaluationData) -> Chart | None:
-    """Return the intervals of the parameters of a fitted model; None where it has none, or very many.
+def is_mixture(adapter: ModelAdapter) -> bool:
+    """Whether the states of a model's only hidden variable are classes of rows, of which all columns depend."""
+    return not adapter.steps and not adapter.mixed and len(adapter.hidden) == 1
+
+
+def parameter_estimates(training: EvaluationData) -> Estimates | None:
+    """Return the parameters of a fitted model with standard errors; None where it has none, or very many.
 
     Averages of fits have none, nor have models whose training data do not fit them.
     """
@@ -30,9 +40,43 @@ def parameter_intervals(training: EvaluationData) -> Chart | None:
     if not isinstance(model, IterativeMixin) or getattr(model, "n_parameters_", 0) > MOST_PARAMETERS:
         return None
     try:
-        found = model.estimates(training.sequences if training.adapter.steps else training.rows)
+        return model.estimates(training.sequences if training.adapter.steps else training.rows)
     except EigentreeError:
         return None
-    # Numbers have scales of their own.
-    shares = [place for place, scale in enumerate(found.scales or ()) if scale == "logit"]
-    return interval_chart(found.chosen(shares) if shares else found, MOST_SHOWN)
+
+
+def interval_ends(found: Estimates | None, level: float = 0.95) -> Ends:
+    """Return the ends of the intervals of probabilities that have a standard error."""
+    if found is None:
+        return {}
+    both = zip(found.labels, found.confint(level).tolist(), found.scales or (), strict=False)
+    return {
+        (str(table), shown_name(str(state), 24), str(given)): (low, high)
+        for (table, state, given), (low, high), scale in both
+        if scale == "logit" and low == low
+    }
+
+
+def criteria_of(data: EvaluationData) -> tuple[Criteria | None, bool]:
+    """Return the information criteria of a model that is one fit, and whether they can be compared with others."""
+    model: Any = data.adapter.model
+    if data.adapter.mixed or not hasattr(model, "criteria"):
+        return None, False
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            # A fit with pseudo-counts is warned of.
+            warnings.simplefilter("always")
+            return model.criteria(data.sequences if data.adapter.steps else data.rows), not caught
+    except EigentreeError:
+        return None, False
+
+
+def classification_of(data: EvaluationData) -> ClassificationTable | None:
+    """Return how surely rows are assigned to classes; None where a model has no classes."""
+    model = data.adapter.model
+    if not (is_mixture(data.adapter) and isinstance(model, HiddenQueries) and data.count):
+        return None
+    try:
+        return classification_table(model, data.rows)
+    except EigentreeError:
+        return None

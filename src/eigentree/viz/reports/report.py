@@ -24,7 +24,7 @@ from eigentree.viz.model_charts import state_sequence_chart
 from eigentree.viz.reports.anomalous_rows import anomalies
 from eigentree.viz.reports.evaluation import likelihoods_of, masked_accuracy
 from eigentree.viz.reports.evaluation_data import adapter_of, evaluation_data
-from eigentree.viz.reports.intervals import parameter_intervals
+from eigentree.viz.reports.intervals import classification_of, criteria_of, is_mixture, parameter_estimates
 from eigentree.viz.reports.masked_numbers import averages, number_accuracies
 from eigentree.viz.reports.sections import (
     anomaly_section,
@@ -44,10 +44,13 @@ if TYPE_CHECKING:
 
     from eigentree.estimators.dependencies import Link
     from eigentree.estimators.mixins.density_mixin import DensityMixin
+    from eigentree.estimators.mixins.information_criteria import Criteria
     from eigentree.estimators.mixins.sequence_mixin import SequenceMixin
     from eigentree.estimators.profiles import Profile
     from eigentree.inference.networks.network import LatentNetwork
     from eigentree.markup.charts import Chart
+    from eigentree.uncertainty.classification_table import ClassificationTable
+    from eigentree.uncertainty.estimates import Estimates
     from eigentree.viz.diagrams import Diagram
     from eigentree.viz.reports.anomalous_rows import Anomaly
     from eigentree.viz.reports.evaluation import Baseline, Likelihoods, MaskedAccuracy
@@ -68,8 +71,10 @@ class Facts:
     """All facts of a report: the model, the diagrams of its graph and its junction tree, and how it does on `data`.
 
     `pairs` are the columns with the largest mutual information and `profiles` those of hidden variables, the most
-    informative first, where tables are known; `intervals` are those of the parameters, where the training data are
-    known. Without data, all that follows is None or empty. `masked` is about categories, `numbers` about numbers.
+    informative first, where tables are known. Without data, all that follows is None or empty. `masked` is about
+    categories, `numbers` about numbers; `estimates` are the parameters, where the training data are known;
+    `criteria` are those of the model on the training data, or on `data`, `comparable` with others unless it has
+    pseudo-counts; `classification` says how surely rows are assigned to classes.
     """
 
     adapter: ModelAdapter
@@ -83,7 +88,10 @@ class Facts:
     anomalies: tuple[Anomaly, ...] = ()
     states: Chart | None = None
     numbers: tuple[NumberAccuracy, ...] = ()
-    intervals: Chart | None = None
+    estimates: Estimates | None = None
+    criteria: Criteria | None = None
+    comparable: bool = False
+    classification: ClassificationTable | None = None
 
 
 def facts_of(adapter: ModelAdapter, data: EvaluationData | None, training: EvaluationData | None) -> Facts:
@@ -97,16 +105,25 @@ def facts_of(adapter: ModelAdapter, data: EvaluationData | None, training: Evalu
         found = tuple(sorted(_profiles(adapter, data), key=lambda profile: -sum(profile.nats)))
         if not adapter.steps and 1 < len(graph.observed) <= MOST_PAIRED:
             pairs = tuple(dependencies(network).columns[:10])
-    drawn = graph_diagram(graph, strengths), tree_diagram(JunctionTree.of(graph), edge_ranks(adapter.model))
+    diagram = graph_diagram(graph, strengths, chain=adapter.steps > 0)
+    drawn = diagram, tree_diagram(JunctionTree.of(graph), edge_ranks(adapter.model))
     if data is None:
         return Facts(adapter, *drawn, pairs, found, data)
     states = None
     if found and adapter.steps and len(data.codes):
         states = state_sequence_chart(adapter.model.model_, data.sequences, None, MOST_SEQUENCES)
-    likelihoods, masked = likelihoods_of(data, training), masked_accuracy(data)
-    numbers, intervals = number_accuracies(data), None if training is None else parameter_intervals(training)
-    about = (adapter, *drawn, pairs, found, data)
-    return Facts(*about, likelihoods, masked, anomalies(data), states, numbers, intervals)
+    # Rows that were learned from are not held out.
+    learned = None if training is None or training.same_cells(data) else training
+    likelihoods, masked = likelihoods_of(data, learned), masked_accuracy(data)
+    criteria, comparable = criteria_of(data if training is None else training)
+    return Facts(
+        *(adapter, *drawn, pairs, found, data, likelihoods, masked, anomalies(data), states),
+        numbers=number_accuracies(data),
+        estimates=None if training is None else parameter_estimates(training),
+        criteria=criteria,
+        comparable=comparable,
+        classification=classification_of(data),
+    )
 
 
 def _profiles(adapter: ModelAdapter, data: EvaluationData | None) -> list[Profile]:
@@ -198,8 +215,8 @@ def report(
     training : of the same kind as X, optional
         What baselines (independent columns, a Chow-Liu tree; of sequences independent cells, Markov chains) are
         fitted to. Without it they are compared on both footings: fitted to `X` as the model may have been
-        (in-sample), and cross-validated on `X`. With it, the page shows intervals
-        of the parameters.
+        (in-sample), and cross-validated on `X`; so they are where `X` is the training data itself. With it,
+        the page shows intervals of the parameters.
     lengths, training_lengths : array-like of int, optional
         How many steps of `X`, and of `training`, belong to each sequence.
     names : sequence, optional
@@ -223,7 +240,7 @@ def report(
     >>> truth = et.LatentNetwork.random(et.zoo.mixture(columns=5, hidden_states=2, observed_states=3), seed=0)
     >>> made = report(truth, truth.sample(200, seed=1))
     >>> made.title
-    'One hidden variable with 2 states above 5 columns'
+    '2 latent classes behind 5 columns'
     >>> made.html.startswith("<!DOCTYPE html>")
     True
     """
@@ -290,19 +307,22 @@ def headline(facts: Facts) -> str:
         return f"A mixture of {model.mixed:,} trees above {columns}"
     if not model.hidden:
         return f"A model of {columns}, without hidden variables"
-    if len(model.hidden) == 1:
-        return f"One hidden variable with {counted(next(iter(model.hidden.values())), 'state')} above {columns}"
+    if is_mixture(model):
+        return f"{counted(next(iter(model.hidden.values())), 'latent class', 'latent classes')} behind {columns}"
     return f"{len(model.hidden)} hidden variables above {columns}"
 
 
 def findings(facts: Facts) -> str:
     """Return what matters most, in a few sentences; models are compared on the same footing."""
     text, found, unit, what = "", facts.likelihoods, facts.adapter.unit, facts.adapter.measure
+    if facts.classification is not None:
+        share = percent(facts.classification.misclassified)
+        text = f"{share} of the rows are expected to be assigned to a wrong class. "
     if found is not None and found.held_out:
-        text = _comparison(f"On held-out {unit}s the {what}", unit, found.baselines)
+        text += _comparison(f"On held-out {unit}s the {what}", unit, found.baselines)
     elif found is not None:
         begin = f"If it was fitted to these {unit}s, the {what}"
-        text = _comparison(begin, unit, found.in_sample, ", fitted to them too")
+        text += _comparison(begin, unit, found.in_sample, ", fitted to them too")
         text += _comparison(f"If they are held out, the {what}", unit, found.baselines, ", cross-validated on them")
     if facts.masked is not None:
         text += (
@@ -336,7 +356,11 @@ def glance(facts: Facts) -> Html:
     """Return the figures that matter most."""
     model = facts.adapter
     cards = [("channels" if model.steps else "columns", f"{len(model.columns.names):,}", "")]
-    if not model.steps:
+    if is_mixture(model) and facts.profiles:
+        shares = [f"{share:.0%}" for share in facts.profiles[0].shares.tolist()]
+        more = ", ".join(shares[:8]) + ", …" * (len(shares) > 8)
+        cards.insert(0, ("classes, and their sizes", f"{len(shares):,}", more))
+    elif not model.steps:
         sizes = sorted(set(model.hidden.values()))
         states = f"{sizes[0]} to {sizes[-1]} states" if len(sizes) > 1 else f"{sizes[0]} states" if sizes else ""
         each = " each" if len(sizes) == 1 < len(model.hidden) else ""
@@ -345,6 +369,11 @@ def glance(facts: Facts) -> Html:
         cards.append(("hidden states", " × ".join(str(len(profile.states)) for profile in facts.profiles), ""))
     if model.parameters is not None:
         cards.append(("free parameters", f"{model.parameters:,}", ""))
+    if facts.criteria is not None:
+        more = "" if facts.comparable else "; the fit has pseudo-counts, so compare neither"
+        cards.append(("BIC", f"{facts.criteria.bic:,.1f}", f"AIC {facts.criteria.aic:,.1f}{more}"))
+        if facts.criteria.entropy_r2 == facts.criteria.entropy_r2:
+            cards.append(("entropy R²", decimals(facts.criteria.entropy_r2, 2), "1 where all are certain"))
     if facts.data is not None:
         missing = facts.data.missing
         steps = f"{len(missing):,} steps" if model.steps else ""
@@ -374,9 +403,12 @@ def glance(facts: Facts) -> Html:
 
 def _sections(facts: Facts, source: str | None) -> list[tuple[str, str, Sequence[Html | None]]]:
     """Return the parts of the page: where links lead, a heading, and what is in it."""
-    found: list[tuple[str, str, Sequence[Html | None]]] = [("structure", "Structure", structure_section(facts))]
+    found: list[tuple[str, str, Sequence[Html | None]]] = []
+    structure = ("structure", "Structure", structure_section(facts))
     if facts.profiles:
-        found.append(("states", "Hidden states", states_section(facts)))
+        found.append(("states", "Classes" if is_mixture(facts.adapter) else "Hidden states", states_section(facts)))
+    if len(facts.adapter.hidden) != 1 and not facts.adapter.steps:
+        found.append(structure)
     if getattr(facts.adapter.fit, "spectra", ()):
         found.append(("spectra", "Spectra", spectra_section(facts)))
     if facts.likelihoods is not None:
@@ -385,6 +417,8 @@ def _sections(facts: Facts, source: str | None) -> list[tuple[str, str, Sequence
         found.append(("masked", "Masked cells", masked_section(facts)))
     if facts.anomalies:
         found.append(("anomalies", "Anomalies", anomaly_section(facts)))
+    if structure not in found:
+        found.append(structure)
     if facts.data is not None:
         found.append(("data", "Data", data_section(facts.data, source)))
     found.append(("learning", "How it was learned", learning_section(facts)))

@@ -156,7 +156,7 @@ def likelihood_section(facts: Facts, found: Likelihoods) -> list[Html | None]:
             " Numbers have densities, in the units of their columns, and categories probabilities. In baselines "
             "numbers are normal."
         )
-    header = ["model", "compared", f"{what} of a {unit}", "this model is higher by"]
+    header = ["model", "compared", what, "difference"]
     notes = []
     if found.impossible:
         notes.append(
@@ -164,11 +164,17 @@ def likelihood_section(facts: Facts, found: Likelihoods) -> list[Html | None]:
             f"differences are over the others. Pseudo-counts above 0, or a floor, prevent that."
         )
     parts: list[Html | None] = [element("p", how, class_="how"), note_list(notes)]
+    listed = table(
+        f"{what.capitalize()} of a {unit} in nats; difference: how much higher this model's is",
+        header,
+        rows,
+        (0, 1),
+    )
     if groups:
         charts = [baseline_chart(own, unit, where) for where, own in groups]
         caption = f"Dots are mean differences on the same {unit}s, lines two standard errors to both sides."
-        parts.append(chart_figure(caption, *charts))
-    parts.append(table(f"{what.capitalize()} in nats", header, rows, words=(0, 1)))
+        listed = element("div", chart_figure(caption, *charts), element("div", listed), class_="beside")
+    parts.append(listed)
     if found.absent:
         absent = "; ".join(f"no {name}: {reason}" for name, reason in found.absent)
         parts.append(element("p", absent, class_="aside"))
