@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from benchmarks.measure import best_seconds, show_note, show_table
-from eigentree import LatentGrammar, Tree
+from eigentree import LatentGrammar, SpectralLatentGrammar, Tree
 from eigentree.core.trees.inside_outside import expected_rules
 from eigentree.data.treebanks.tree_encoder import encoded_blocks
 from eigentree.inference.grammars.tree_passes import grammar_arrays, tree_arrays
@@ -230,6 +230,53 @@ def show_bits() -> None:
     )
 
 
+def show_spectra() -> None:
+    """Print bits per node and processor time of spectral learning beside EM, and how errors fall with trees."""
+    bank = Treebank.of_library()
+    count = nodes_of(bank.test)
+    rows = []
+    for states in STATES[1:]:
+        models = (
+            SpectralLatentGrammar(states, min_word_count=1),
+            LatentGrammar(states, min_word_count=1, random_state=SEED),
+        )
+        cells = [f"{states}"]
+        for model in models:
+            start = time.process_time()
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                model.fit(bank.training)
+            spent = time.process_time() - start
+            cells += [f"{-model.score_samples(bank.test).sum() / np.log(2.0) / count:.4f}", f"{spent:.1f}"]
+        rows.append(tuple(cells))
+        print(rows[-1], file=sys.stderr, flush=True)
+    header = ("states", "spectral bits/node", "processor s", "split-merge EM bits/node", "processor s")
+    show_table("grammars: spectral learning beside EM, the treebank of the table above", header, rows)
+    show_convergence()
+
+
+def show_convergence() -> None:
+    """Print how far learned grammars are from the one that trees are sampled from."""
+    how = {"init": "random", "unseen": "impossible", "max_iter": 20, "min_word_count": 1, "random_state": SEED}
+    how |= {"validation_fraction": 0.0}
+    few = list(islice(library_trees(lambda package: package in TEST), 300))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        truth = LatentGrammar(2, **how).fit(few)
+    sampled = truth.sample(16_000, random_state=2)
+    known = set(SpectralLatentGrammar(1).fit(sampled[:250]).labels_)
+    each_test = zip(test := truth.sample(500, random_state=1), truth.normal_form(test), strict=True)
+    test = [tree for tree, normal in each_test if all(node.label in known for node in normal.nodes())]
+    best, count = truth.score_samples(test).sum(), nodes_of(truth.normal_form(test))
+    rows = []
+    for size in (250, 1000, 4000, 16_000):
+        models = [SpectralLatentGrammar(states, min_word_count=1).fit(sampled[:size]) for states in (2, 1)]
+        excess = [(best - each.score_samples(test).sum()) / np.log(2.0) / count for each in models]
+        rows.append((f"{size:,}", *(f"{each:.4f}" for each in excess)))
+    header = ("trees", "spectral, 2 states", "plain grammar")
+    show_table("grammars: excess bits per node over the grammar that trees are sampled from", header, rows)
+
+
 def plain_counts(grammar: Grammar, rows: TreeRows) -> float:
     """Return the log-likelihood of trees by a plain numpy E-step, one einsum a rule and pass, without scales."""
     counts = np.zeros(len(grammar.values))
@@ -330,3 +377,4 @@ def run(quick: bool = False) -> None:
     show_many()
     if not quick:
         show_bits()
+        show_spectra()
