@@ -23,6 +23,7 @@ import eigentree as et
 from eigentree.em.conditional.labelled_sequences import LabelledSequences, WeighedSequences, joined_chains
 from eigentree.em.number_chains import layout_of_chain
 from eigentree.errors import DataError, FileError, ParameterError
+from eigentree.estimators.classification import conditional_training
 from eigentree.estimators.fits.known_states import StepLabels, with_labels
 
 if TYPE_CHECKING:
@@ -311,6 +312,8 @@ def test_all_forms_of_labels_are_read_and_come_back() -> None:
     assert_array_equal(frame.predict(long), flat)
     assert_array_equal(frame.predict(long.drop(columns="vowel")), flat)
     assert frame.score(long, "vowel") == 1.0
+    mixed = long.iloc[np.argsort(np.arange(11) % 4, kind="stable")]
+    assert_array_equal(tagger(sequence="who").fit(mixed, "vowel").predict(mixed), mixed["vowel"])
     assert rows.predict(np.array(wide, object)).tolist() == [[*own, *[None] * (5 - len(own))] for own in y]
     assert [own.tolist() for own in letters.predict(["ab"])] == [["v", "k"]]
     assert lists.classes_.tolist() == [False, True]
@@ -391,3 +394,16 @@ def test_classes_whose_numbers_are_grouped_differently_are_named() -> None:
     chains = [et.HMM(2, emissions=family, **FAST).fit(drawn(10, True)[0]).model_ for family in ("full", "gaussian")]
     with pytest.raises(ParameterError, match="grouped differently"):
         joined_chains(chains, np.array([0.5, 0.5]))
+
+
+def test_classes_stay_apart_where_penalties_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Refits to some of the sequences have pseudo-counts, but none for states of another class."""
+    seen: list[Any] = []
+    fit = conditional_training.fit_conditional
+    monkeypatch.setattr(conditional_training, "fit_conditional", lambda *given: seen.append(given) or fit(*given))
+    X, _ = drawn(20)
+    classes = np.arange(20) % 2
+    et.JunctionTreeClassifier(et.HMM(2, **FAST), training="conditional", alpha=1.0).fit(X, classes)
+    data, start, *_ = seen[0]
+    assert (start == 0).sum() > 8
+    assert (data.refitted(data.rows, start, 3)[start == 0] == 0).all()
