@@ -229,6 +229,13 @@ def asked(thing: Any, rows: Any) -> None:
         if isinstance(thing, et.EMHMM):
             thing.decode(rows)
         str(vars(thing).get("report_", vars(thing).get("start_")))
+    elif isinstance(thing, et.LatentGrammar):
+        thing.impute(rows)
+        thing.anomalies(rows[:-1])
+        thing.decode(rows[:-1])
+        thing.parse(["a b"])
+        thing.sample(3, random_state=0)
+        str(thing.report_)
     elif isinstance(thing, et.HiddenMarkovTree):
         thing.decode(rows)
         thing.impute(rows, method="sample", random_state=0)
@@ -267,6 +274,9 @@ def distributions(thing: Any, rows: Any) -> Iterator[np.ndarray]:
     if isinstance(thing, et.EMHMM | et.SpectralHMM):
         if not numbers:
             yield thing.predict_next_proba(rows)
+        return
+    if isinstance(thing, et.LatentGrammar):
+        yield from (node for tree in thing.predict_proba(rows[:-1]) for node in tree)
         return
     if isinstance(thing, et.HiddenMarkovTree):
         yield thing.predict_proba(rows)
@@ -330,6 +340,7 @@ def saved_files(folder: Path) -> tuple[list[bytes], list[Any]]:
         spectral = et.SpectralJunctionTree(graph)
         trained = {"estimator": et.EMJunctionTree(et.zoo.Mixture(2), **learned)}
         trees = ["(a (b c) (b (a c)))", "(b c)"]
+        parses = ["(S (A a) (B b) (A a))", "(S (A a) (B b))"] * 10
         steps = [list(sequence) for sequence in numbers.reshape(-1, 6)]
         things = [
             (et.SpectralJunctionTree(et.zoo.HMM(order=1)).fit(rows), gaps),
@@ -362,6 +373,7 @@ def saved_files(folder: Path) -> tuple[list[bytes], list[Any]]:
             (et.EMHMM(2, durations="explicit", max_duration=4, **learned).fit(rows), gaps),
             (et.EMHMM(2, durations="negative_binomial", max_duration=4, **learned).fit(rows), gaps),
             (et.HiddenMarkovTree(2, **learned).fit(trees), [*trees, "(a () (b c))"]),
+            (et.LatentGrammar(2, max_iter=3, random_state=0).fit(parses), [*parses, "(S (A ()) (() b))"]),
             (et.JunctionTreeClassifier(training="conditional", alpha=1.0, **trained).fit(rows, labels), gaps),
             (et.SequenceTagger(et.EMHMM(2, **learned), "conditional", 1.0).fit(rows, rows % 2), rows[:20]),
         ]
