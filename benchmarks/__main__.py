@@ -48,6 +48,7 @@ TOPICS = (
     "continuous_sequences",
     "automata",
     "transducers",
+    "parsing",
     "coverage",
 )
 DRAWING = ("accuracy", "consistency")

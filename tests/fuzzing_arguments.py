@@ -91,6 +91,15 @@ class Pool:
             et.EMHMM(2, durations="explicit", init="random", n_init=1, max_iter=3, random_state=0).fit(words),
             et.EMHMM(2),
         ]
+        clusters = et.MixtureHMM(2, [2, 1], init="random", n_init=1, max_iter=3, random_state=0)
+        made["MixtureHMM"] = [
+            clone(clusters).fit(words),
+            clone(clusters).fit(words, inputs=["u", "v", "u", "v"]),
+            clone(clusters).fit(
+                words, inputs=pandas.DataFrame({"dose": np.arange(4) / 5.0, "group": ["u", "v"] * 2})
+            ),
+            clusters,
+        ]
         made["SequenceTagger"] = [
             et.SequenceTagger().fit(words, ["uvuv", "uuv", "vv", "v"]),
             et.SequenceTagger(et.EMHMM(2, init="random", n_init=1, max_iter=3, random_state=0), 0.9, 1.0).fit(
@@ -560,11 +569,16 @@ PARAMETERS: dict[str, dict[str, Kind]] = {
 """How the parameters of estimators are sampled: such that a fit is short."""
 
 
+PARAMETERS["MixtureHMM"] = {
+    name: own for name, own in PARAMETERS["EMHMM"].items() if name not in ("start", "inputs_affect")
+} | {"n_clusters": of(1, 2, 3, 10**6), "hidden_states": of(1, 2, [2, 1], [1, 2, 3], 10**6, ())}
+
+
 def settings(draw: Draw, kind: str) -> dict[str, Any]:
     """Return some parameters of an estimator, one of them junk now and then."""
     drawn = {name: one(draw) for name, one in PARAMETERS[kind].items()}
     chosen = {name: value for name, value in drawn.items() if name == "structure" or draw.random.random() < 0.5}
-    if kind in ("EMHMM", "HiddenMarkovTree"):
+    if kind in ("EMHMM", "MixtureHMM", "HiddenMarkovTree"):
         chosen = {"init": "random", "n_init": 1, "max_iter": 3} | chosen
     if kind in ("EMJunctionTree", "LatentClassModel"):
         # A whole race, and a choice of pseudo-counts, would take a second.
@@ -760,6 +774,7 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
     },
     "bootstrap()": {"model": _fitted_here, "X": data, "sample_weight": weights, "lengths": of(None)}
     | {
+        "inputs": of(None),
         "statistic": of(None, lambda fit: fit.n_iter_, "mean"),
         "n_replicates": of(2, 3, 0),
         "parametric": of(False, True),
@@ -795,6 +810,19 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
     },
     "classification_table()": {"model": _fitted_here, "X": data, "sample_weight": weights}
     | {"target": of(None, None, "h0", "h", "x0")},
+    "labelled_f1()": {
+        name: of(
+            ["(S (NP she) (VP (V sees) (NP (D the) (N cat))))"],
+            ["(S (VP (NP she) (V sees)) (NP (D the) (N cat)))"],
+            ["(S she sees the cat)", "(S she)"],
+            [("S", "she", None)],
+            ["(S"],
+            [],
+            None,
+        )
+        for name in ("gold", "parsed")
+    }
+    | {"ignore": of(("TOP",), ["NP", "D"], (), "S", 3)},
     "fit_statistics": {"statistics": pooled(lambda: POOL.statistics)},
     "fit_moments": {"source": pooled(lambda: [*POOL.networks, *POOL.counts, _Moments()])},
     "plan": {
@@ -1053,6 +1081,14 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
     },
     "build": {"states": of([2, 3, 2]), "names": of(None, ["a", "b", "c"], ["a", "a", "b"])},
 }
+
+ARGUMENTS |= {
+    name.replace("EMHMM", "MixtureHMM"): own for name, own in ARGUMENTS.items() if name.startswith("EMHMM.")
+} | {"MixtureHMM": PARAMETERS["MixtureHMM"]}
+ARGUMENTS["MixtureHMM.predict_proba"] = ARGUMENTS["MixtureHMM.predict_proba"] | {
+    "target": of("cluster", "state", "x0")
+}
+ARGUMENTS["MixtureHMM.entropy"] = ARGUMENTS["MixtureHMM.criteria"]
 """How arguments of functions and methods are sampled, by their names, or by those with the class before a dot."""
 
 

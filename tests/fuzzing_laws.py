@@ -54,7 +54,7 @@ class Question:
         return getattr(self.owner, self.name)(**(self.arguments | {"X": X}))
 
 
-SEQUENCES = ("EMHMM.", "SpectralHMM.", "HiddenMarkovTree.", "SequenceTagger.")
+SEQUENCES = ("EMHMM.", "MixtureHMM.", "SpectralHMM.", "HiddenMarkovTree.", "SequenceTagger.")
 """How the labels of questions to models of sequences, and of trees, begin."""
 
 
@@ -162,6 +162,8 @@ def _draws_what_is_given(question: Question, answer: Any) -> None:
 @LAWS.of(
     "EMHMM.filter",
     "EMHMM.predict_proba",
+    "MixtureHMM.filter",
+    "MixtureHMM.predict_proba",
     "SpectralHMM.filter",
     "HiddenMarkovTree.predict_proba",
     "SequenceTagger.predict_proba",
@@ -173,17 +175,19 @@ def _steps_have_distributions(question: Question, answer: Any) -> None:
             _adds_up(part[inside])
 
 
-@LAWS.of("EMHMM.predict_next_proba", "SpectralHMM.predict_next_proba")
+@LAWS.of("EMHMM.predict_next_proba", "MixtureHMM.predict_next_proba", "SpectralHMM.predict_next_proba")
 def _next_cells_have_distributions(question: Question, answer: Any) -> None:
     _adds_up(answer)
 
 
-@LAWS.of("EMHMM.score_samples", "SpectralHMM.score_samples", "SequenceTagger.score_labels")
+@LAWS.of(
+    "EMHMM.score_samples", "MixtureHMM.score_samples", "SpectralHMM.score_samples", "SequenceTagger.score_labels"
+)
 def _sequences_have_log_probabilities(question: Question, answer: Any) -> None:
     assert not (answer > 1e-12).any(), "a probability is above 1"
 
 
-@LAWS.of("EMHMM.sample", "SpectralHMM.sample")
+@LAWS.of("EMHMM.sample", "MixtureHMM.sample", "SpectralHMM.sample")
 def _as_many_as_asked_for(question: Question, answer: Any) -> None:
     if question.arguments.get("inputs") is not None:
         return  # they may say how many there are, and how long
@@ -191,7 +195,7 @@ def _as_many_as_asked_for(question: Question, answer: Any) -> None:
     assert all(len(each) == question.arguments["length"] for each in answer)
 
 
-@LAWS.of("EMHMM.fit", "HiddenMarkovTree.fit")
+@LAWS.of("EMHMM.fit", "MixtureHMM.fit", "HiddenMarkovTree.fit")
 def _fitted_sequences_are_saved_whole(question: Question, answer: Any) -> None:
     assert answer is question.owner
     with TemporaryDirectory() as folder:

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from eigentree.estimators.em_junction_tree import EMJunctionTree as EMJunctionTree
     from eigentree.estimators.imputer import JunctionTreeImputer as JunctionTreeImputer
     from eigentree.estimators.latent_class import LatentClassModel as LatentClassModel
+    from eigentree.estimators.mixture_hmm import MixtureHMM as MixtureHMM
     from eigentree.estimators.model_files import load as load
     from eigentree.estimators.model_selection import select as select
     from eigentree.estimators.online_em import OnlineEMJunctionTree as OnlineEMJunctionTree
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
     from eigentree.uncertainty.classification_table import classification_table as classification_table
     from eigentree.uncertainty.external.class_regression import class_regression as class_regression
     from eigentree.uncertainty.external.distal_outcomes import distal_outcomes as distal_outcomes
+    from eigentree.uncertainty.labelled_f1 import labelled_f1 as labelled_f1
     from eigentree.uncertainty.likelihood_ratio import (
         bootstrap_likelihood_ratio_test as bootstrap_likelihood_ratio_test,
     )
@@ -93,6 +95,7 @@ _NAMES = {
     "estimators.imputer": "JunctionTreeImputer",
     "estimators.latent_class": "LatentClassModel",
     "estimators.trees.latent_grammar": "LatentGrammar",
+    "estimators.mixture_hmm": "MixtureHMM",
     "estimators.model_files": "load",
     "estimators.model_selection": "select",
     "estimators.online_em": "OnlineEMJunctionTree",
@@ -107,6 +110,7 @@ _NAMES = {
     "inference.tensors.tensor": "LabeledTensor",
     "uncertainty.bootstrap": "bootstrap replicate_variance",
     "uncertainty.classification_table": "classification_table",
+    "uncertainty.labelled_f1": "labelled_f1",
     "uncertainty.likelihood_ratio": "bootstrap_likelihood_ratio_test likelihood_ratio_test",
     "uncertainty.external.class_regression": "class_regression",
     "uncertainty.external.distal_outcomes": "distal_outcomes",

@@ -26,6 +26,7 @@ from eigentree.estimators.imputer import OUTPUTS, JunctionTreeImputer
 from eigentree.estimators.latent_class import LatentClassModel
 from eigentree.estimators.mixins.constructor_parameters import Parameters, current_names
 from eigentree.estimators.mixins.sequence_mixin import SequenceMixin
+from eigentree.estimators.mixture_hmm import MixtureHMM
 from eigentree.estimators.online_em import OnlineEMJunctionTree
 from eigentree.estimators.spectral_hmm import SpectralHMM
 from eigentree.estimators.spectral_junction_tree import SpectralJunctionTree
@@ -58,6 +59,7 @@ ESTIMATORS: Mapping[str, type[Parameters]] = {
         LatentClassModel,
         OnlineEMJunctionTree,
         EMHMM,
+        MixtureHMM,
         SpectralHMM,
         HiddenMarkovTree,
         LatentGrammar,

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from eigentree.data.tables.table import table_of
-from eigentree.errors import DataError
+from eigentree.errors import DataError, EigentreeError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -24,6 +24,7 @@ __all__ = [
     "Stream",
     "check_names",
     "has_arrow",
+    "named_failures",
     "needs_arrow",
     "without_index",
 ]
@@ -105,6 +106,19 @@ class Stream(ABC):
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[Batch]:
         """Yield the batches, the same each time, with the columns that are needed; by default all."""
 
+    def whole_pass(self, columns: Sequence[str] | None = None) -> Iterator[Batch]:
+        """Yield the batches; raise `DataError` at their end where there were more or fewer rows the time before."""
+        count = 0
+        for batch in self.batches(columns):
+            count += batch.table.count
+            yield batch
+        before = vars(self).setdefault("_passed", count)
+        if count != before:
+            raise DataError(
+                f"the stream had {before:,} rows when it was read first and {count:,} the next time; give the same "
+                f"rows each time"
+            )
+
     def whole_names(self) -> tuple[str, ...]:
         """Return the names of all columns; raise `DataError` where they differ between files."""
         return self.names or ()
@@ -119,6 +133,18 @@ def check_names(names: Sequence[str], source: str) -> None:
         if name in seen:
             raise DataError(f"{source} has two columns {name!r}; drop or rename one")
         seen.add(name)
+
+
+@contextmanager
+def named_failures(what: str) -> Iterator[None]:
+    """Raise a `DataError` that says what failed, where other code than ours does; our errors stay as they are."""
+    try:
+        yield
+    except (EigentreeError, MemoryError):
+        raise
+    except Exception as error:
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise DataError(f"{what} failed: {type(error).__name__}: {reason}") from error
 
 
 def without_index(schema: Any) -> Any:

@@ -78,7 +78,7 @@ class RunsMixin(Parameters):
         if not (isinstance(self.pseudo_counts, str) and self.pseudo_counts in self._pseudo_count_rules):
             finite_number("pseudo_counts", self.pseudo_counts, 0.0)
 
-    def _check_runs(self: Any, initialisers: Iterable[str], given: type) -> None:
+    def _check_runs(self: Any, initialisers: Iterable[str], given: type | tuple[type, ...]) -> None:
         """Raise `ParameterError` unless runs are possible, from initialisers or from what users give."""
         whole_number("n_init", self.n_init)
         whole_number("max_iter", self.max_iter)

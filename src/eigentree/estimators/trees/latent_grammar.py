@@ -18,6 +18,7 @@ from eigentree.errors import DataError, ParameterError, did_you_mean, quoted
 from eigentree.estimators.mixins.constructor_parameters import estimator_class, learns
 from eigentree.estimators.mixins.grammar_mixin import GrammarMixin, normal_trees
 from eigentree.estimators.mixins.iterative_mixin import RunsMixin
+from eigentree.estimators.mixins.parsing_mixin import ParsingMixin
 from eigentree.inference.grammars.grammar import Backoff, Grammar, GrammarLayout
 from eigentree.validation import MOST_THREADS, finite_number, generator, one_of, whole_number
 
@@ -39,7 +40,7 @@ MOST_STATES = 2**10
 
 
 @estimator_class
-class LatentGrammar(GrammarMixin, RunsMixin):
+class LatentGrammar(GrammarMixin, ParsingMixin, RunsMixin):
     """A probabilistic context-free grammar whose labels have hidden states, learned from trees by EM.
 
     Each node of a tree has a label, which is seen, and a hidden state, which refines it; what a node becomes
