@@ -25,6 +25,8 @@ TOPICS = (
     "memory",
     "large",
     "growth",
+    "grammars",
+    "load",
     "peers",
     "plan",
     "accuracy",

@@ -46,6 +46,7 @@ CLASSES = (
     "JunctionTreeImputer",
     "LabeledTable",
     "LabeledTensor",
+    "LatentGrammar",
     "LatentGraph",
     "LatentNetwork",
     "MixtureHMM",

@@ -114,6 +114,12 @@ class Pool:
             clone(trees).fit(numbers[:, :2], np.where(np.arange(30) % 3, np.arange(30) // 3 * 3, -1)),
             trees,
         ]
+        grammar = et.LatentGrammar(2, max_iter=3, random_state=0)
+        made["LatentGrammar"] = [
+            clone(grammar).fit(TREES * 5),
+            clone(grammar).set_params(unseen="impossible", handle_unknown="missing").fit(TREES * 5),
+            grammar,
+        ]
         made["SpectralHMM"] = [
             et.SpectralHMM(2).fit(words * 3),
             et.SpectralHMM(2, shrinkage=0.4).fit([[[0, 1], [1, 2], [0, 0], [1, 1]], [[1, 0], [0, 2]]] * 4),
@@ -271,6 +277,33 @@ def inputs(draw: Draw) -> Any:
         ["x0"],
         [["u"], ["v", "u"]],
         [None] * rows,
+    )
+
+
+TREES = ["(S (NP she) (VP (V sees) (NP stars)))", ("S", ("NP", "stars"), ("VP", "shine"), ("PP", "here"))]
+
+
+def treebank(draw: Draw) -> Any:
+    """Labelled trees, some with what is missing or unknown, or what is none."""
+    if draw.random.random() < 0.1:
+        return data(draw)
+    return draw.choice(
+        TREES * 3,
+        iter(TREES * 2),
+        "(S (NP ()) (VP shine))",
+        [("S", ("NP", None), ("VP", "shine")), (None, ("NP", "she"), ("VP", ("V", "sees"), (None, "stars")))],
+        ["(S (NP walking) (VP (V sees) (NP stars) (NP she)))", "(XX she)"],
+        [],
+        ["(S (NP she)", 3, {"label": "S"}],
+        ["(@S (NP she))", "(S+NP she)"],
+        "no file",
+    )
+
+
+def sentences(draw: Draw) -> Any:
+    """Sentences, or what are none."""
+    return draw.choice(
+        ["she sees stars", "stars shine here"], [["she", None, "stars"]], TREES, "she sees stars", [], [""], [[]], 3
     )
 
 
@@ -550,6 +583,25 @@ PARAMETERS: dict[str, dict[str, Kind]] = {
         "n_jobs": of(1, 2),
         "verbose": of(0, False),
     },
+    "LatentGrammar": {
+        "hidden_states": of(1, 2, 3, {"NP": 2}, {"XX": 2}, 10**6),
+        "init": of("split_merge", "random"),
+        "n_init": of(1, 2),
+        "max_iter": of(1, 3),
+        "tol": of(None, 1e-3),
+        "stopping": of("gain", "paper"),
+        "pseudo_counts": of(0, 0.1, 1.0, 1e9),
+        "unseen": of("witten_bell", "impossible"),
+        "binarisation": of("right", "left", None),
+        "min_word_count": of(1, 2, 10**6),
+        "unknown_words": of("signature", "single"),
+        "handle_unknown": of("error", "missing"),
+        "accelerate": of(True, False),
+        "validation_fraction": of(0.0, 0.1, 0.5),
+        "random_state": seed,
+        "n_jobs": of(1, 2),
+        "verbose": of(0, False),
+    },
     "SpectralHMM": LABELS
     | {
         "hidden_states": of(1, 2, 3, 10**6),
@@ -578,7 +630,7 @@ def settings(draw: Draw, kind: str) -> dict[str, Any]:
     """Return some parameters of an estimator, one of them junk now and then."""
     drawn = {name: one(draw) for name, one in PARAMETERS[kind].items()}
     chosen = {name: value for name, value in drawn.items() if name == "structure" or draw.random.random() < 0.5}
-    if kind in ("EMHMM", "MixtureHMM", "HiddenMarkovTree"):
+    if kind in ("EMHMM", "MixtureHMM", "HiddenMarkovTree", "LatentGrammar"):
         chosen = {"init": "random", "n_init": 1, "max_iter": 3} | chosen
     if kind in ("EMJunctionTree", "LatentClassModel"):
         # A whole race, and a choice of pseudo-counts, would take a second.
@@ -722,6 +774,25 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
     "HiddenMarkovTree.estimates": {"X": lambda draw: draw.choice(None, None, nodes(draw))} | ERRORS,
     "HiddenMarkovTree.vcov": {"X": lambda draw: draw.choice(None, None, nodes(draw))},
     "HiddenMarkovTree.confint": {"X": lambda draw: draw.choice(None, None, nodes(draw)), "level": of(0.9, 0)},
+    "LatentGrammar": PARAMETERS["LatentGrammar"],
+    **{
+        f"LatentGrammar.{name}": {"X": treebank, **more}
+        for name, more in {
+            "fit": {"y": of(None)},
+            "score_samples": {},
+            "score": {"y": of(None)},
+            "normal_form": {},
+            "predict_proba": {},
+            "decode": {},
+            "impute": {},
+            "anomalies": {"n": of(1, 3, 10**12)},
+            "bic": {},
+            "aic": {},
+        }.items()
+    },
+    "LatentGrammar.sample": {"n_samples": of(0, 1, 5), "random_state": seed, "max_nodes": of(1, 100, 10**5)},
+    "LatentGrammar.parse": {"sentences": sentences, "pruning": of(0.0, 1e-3, 1.0)},
+    "LatentGrammar.score_sentences": {"sentences": sentences},
     "SpectralHMM": PARAMETERS["SpectralHMM"],
     **{
         f"SpectralHMM.{name}": {"X": sequences, "lengths": of(None, None, [1, 2]), **more}

@@ -54,7 +54,7 @@ class Question:
         return getattr(self.owner, self.name)(**(self.arguments | {"X": X}))
 
 
-SEQUENCES = ("EMHMM.", "MixtureHMM.", "SpectralHMM.", "HiddenMarkovTree.", "SequenceTagger.")
+SEQUENCES = ("EMHMM.", "MixtureHMM.", "SpectralHMM.", "HiddenMarkovTree.", "LatentGrammar.", "SequenceTagger.")
 """How the labels of questions to models of sequences, and of trees, begin."""
 
 
@@ -105,6 +105,19 @@ def _rows_are_distributions(question: Question, answer: Any) -> None:
     _adds_up(answer)
 
 
+@LAWS.of("LatentGrammar.predict_proba")
+def _nodes_are_distributions(question: Question, answer: Any) -> None:
+    for node in (node for tree in answer for node in tree):
+        _adds_up(node)
+
+
+@LAWS.of("LatentGrammar.impute", "LatentGrammar.parse")
+def _nothing_is_missing_any_more(question: Question, answer: Any) -> None:
+    possible = np.isfinite(question.owner.score_samples(answer))
+    for tree in np.flatnonzero(possible):
+        assert None not in answer[tree].words
+
+
 @LAWS.of("posterior")
 def _posteriors_are_distributions(question: Question, answer: Any) -> None:
     for table in answer.values() if isinstance(answer, dict) else [answer]:
@@ -129,7 +142,7 @@ def _follows_the_rows(question: Question, answer: Any) -> None:
         assert (question.again(table[order]) == answer[order]).all()
 
 
-@LAWS.of("score_samples", "log_prob")
+@LAWS.of("score_samples", "log_prob", "LatentGrammar.score_samples", "LatentGrammar.score_sentences")
 def _log_probabilities(question: Question, answer: Any) -> None:
     assert (answer <= 1e-12).all(), "a probability is above 1"
 

@@ -131,9 +131,9 @@ def fit_by_splits(
 
 
 def _grown(fit: GrammarFit, random: np.random.Generator) -> tuple[GrammarFit, Floats]:
-    """Return the fit and its parameters once no more states are to be split."""
+    """Return the fit and its parameters after as many rounds of splits as lead to the most states."""
     values = plain_grammar(fit.layout, fit.roots)
-    while (fit.layout.states < fit.most).any():
+    for _ in range(int(fit.most.max() - 1).bit_length()):
         states = fit.layout.states
         wanted = np.minimum(2 * states, fit.most)
         split = StateMap.split(states, wanted)

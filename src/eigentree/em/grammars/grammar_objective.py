@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
     from eigentree.arrays import Booleans, Floats, Integers
     from eigentree.core.trees.inside_outside import GrammarArrays
-    from eigentree.data.treebanks.tree_rows import TreeRows
+    from eigentree.data.treebanks.tree_rows import GrammarSymbols, TreeRows
     from eigentree.inference.grammars.grammar import Backoff, GrammarLayout
 
-__all__ = ["GrammarObjective", "GrammarVector", "plain_grammar", "root_counts"]
+__all__ = ["GrammarObjective", "GrammarVector", "plain_grammar", "training_counts"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,19 +43,27 @@ class GrammarVector(SimplexVector):
         return np.ones(self.grammar.size, np.bool_)
 
 
-def root_counts(blocks: Sequence[TreeRows], labels: int) -> Floats:
-    """Return how often each label is that of a root.
+def training_counts(
+    symbols: GrammarSymbols, blocks: Sequence[TreeRows], weights: Floats
+) -> tuple[GrammarSymbols, Floats]:
+    """Return the symbols with the occurrences in those trees that count, and how often each label is a root's.
 
     Raises `DataError` where a label is missing.
     """
-    counts, number = np.zeros(labels), 0
+    counts, number = np.zeros(len(symbols.labels)), 0
+    rules, pairs = np.zeros(len(symbols.rules)), np.zeros(len(symbols.lexicon))
     for rows in blocks:
         if (incomplete := rows.incomplete).any():
             tree = number + int(incomplete.argmax())
             raise DataError(f"tree {tree} has a node without a label; trees to learn from miss words only")
-        counts += np.bincount(rows.labels[rows.offsets[1:] - 1], minlength=labels)
+        own = weights[number : number + rows.count]
+        counts += np.bincount(rows.labels[rows.offsets[1:] - 1], own, len(counts))
+        each, known = np.repeat(own, np.diff(rows.offsets)), rows.rule >= 0
+        for found, used in ((rules, known & (rows.left >= 0)), (pairs, known & (rows.left < 0))):
+            found += np.bincount(rows.rule[used], each[used], len(found))
         number += rows.count
-    return counts
+    occurrences = rules.astype(np.int64), pairs.astype(np.int64)
+    return replace(symbols, rule_counts=occurrences[0], lexicon_counts=occurrences[1]), counts
 
 
 def plain_grammar(layout: GrammarLayout, roots: Floats) -> Floats:
@@ -78,7 +86,8 @@ def plain_grammar(layout: GrammarLayout, roots: Floats) -> Floats:
         inner = np.repeat(symbols.rule_counts[begin:end] / sizes, sizes)
         begin, end = np.searchsorted(symbols.lexicon[:, 0], [label, label + 1])
         line = np.concatenate([inner, symbols.lexicon_counts[begin:end]])
-        layout.block(values, label)[:] = line / line.sum()
+        # A label that only held-out trees have shows nothing.
+        layout.block(values, label)[:] = line / line.sum() if line.any() else 1.0 / len(line)
     return values
 
 

@@ -42,7 +42,7 @@ class StateMap:
         """Return the map that splits states, the first of each label, so that there are as many as wanted."""
         lines = []
         for count, more in zip(states.tolist(), wanted.tolist(), strict=True):
-            origin = np.repeat(np.arange(count), 1 + (np.arange(count) < more - count))
+            origin = np.repeat(np.arange(count), more // count + (np.arange(count) < more % count))
             lines.append((origin[:, None] == np.arange(count)).astype(np.float64))
         return cls(lines, [each.T / each.sum(axis=0)[:, None] for each in lines])
 

@@ -12,7 +12,7 @@ from eigentree.data.tables.state_rules import UNKNOWN_RULES
 from eigentree.data.treebanks.tree_encoder import TreeEncoder
 from eigentree.data.treebanks.word_classes import UNKNOWN_WORDS
 from eigentree.em.grammars.grammar_fit import GrammarFit, fit_by_splits, fit_from_random
-from eigentree.em.grammars.grammar_objective import GrammarObjective, GrammarVector, plain_grammar, root_counts
+from eigentree.em.grammars.grammar_objective import GrammarObjective, GrammarVector, plain_grammar, training_counts
 from eigentree.em.holdout import check_split, held_out
 from eigentree.errors import DataError, ParameterError, did_you_mean, quoted
 from eigentree.estimators.mixins.constructor_parameters import estimator_class, learns
@@ -20,6 +20,7 @@ from eigentree.estimators.mixins.grammar_mixin import GrammarMixin, normal_trees
 from eigentree.estimators.mixins.iterative_mixin import RunsMixin
 from eigentree.estimators.mixins.parsing_mixin import ParsingMixin
 from eigentree.inference.grammars.grammar import Backoff, Grammar, GrammarLayout
+from eigentree.inference.threads import one_thread
 from eigentree.validation import MOST_THREADS, finite_number, generator, one_of, whole_number
 
 if TYPE_CHECKING:
@@ -162,7 +163,8 @@ class LatentGrammar(GrammarMixin, ParsingMixin, RunsMixin):
         fit = self._fit_of(symbols, store, random)
         how = fit_by_splits if self.init == "split_merge" else fit_from_random
         most = self.max_iter * self.n_init
-        fit, _, state = self._followed(how(fit, self.n_init, random), most, self.max_iter)
+        with one_thread():
+            fit, _, state = self._followed(how(fit, self.n_init, random), most, self.max_iter)
         grammar = Grammar(fit.layout, state.best[1].parameters, fit.whole.backoff)
         return self._become(
             {"grammar_": grammar, "n_parameters_": fit.whole.layout.free_count}
@@ -171,13 +173,15 @@ class LatentGrammar(GrammarMixin, ParsingMixin, RunsMixin):
 
     def _fit_of(self, symbols: GrammarSymbols, store: TreeStore, random: np.random.Generator) -> GrammarFit:
         """Return the trees under the plain grammar, and how EM runs on them."""
-        layout = GrammarLayout(symbols, np.ones(len(symbols.labels), np.int64))
-        roots = root_counts(store, len(symbols.labels))
-        backoff = Backoff.witten_bell(layout) if self.unseen == "witten_bell" else Backoff.none(layout)
         weights, held = np.ones(store.trees), np.zeros(store.trees)
         if self.validation_fraction:
             held = held_out(weights, self.validation_fraction, random)
             check_split(store.trees - held.sum(), held.sum(), self.validation_fraction, store.trees, "trees")
+        # Rules that only held-out trees have would be impossible otherwise.
+        learned = weights - held if self.unseen == "witten_bell" else weights
+        symbols, roots = training_counts(symbols, store, learned)
+        layout = GrammarLayout(symbols, np.ones(len(symbols.labels), np.int64))
+        backoff = Backoff.witten_bell(layout) if self.unseen == "witten_bell" else Backoff.none(layout)
         prior = self.pseudo_counts * plain_grammar(layout, roots)
         vector = GrammarVector(layout)
         whole = GrammarObjective(vector, store, weights - held, backoff, prior, self.n_jobs)
