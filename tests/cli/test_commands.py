@@ -698,7 +698,7 @@ ORDER = [
     "decode",
     "sample",
 ]
-ORDER += ["estimates", "three-step", "report", "compare", "count", "merge", "grammar", "completion"]
+ORDER += ["estimates", "three-step", "report", "compare", "count", "merge", "grammar", "hidden-tree", "completion"]
 
 
 def run_in_turn(lines: list[str]) -> None:
