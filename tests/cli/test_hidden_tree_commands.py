@@ -92,7 +92,7 @@ def test_errors_are_sentences(table: pd.DataFrame, line: str, message: str) -> N
 def test_models_of_trees_and_labels_are_inspected(own: tuple) -> None:
     assert "eyes" in answer("eigentree inspect tree.eigentree")
     assert "state=1" in answer("eigentree inspect tree.eigentree --table transitions")
-    et.LatentGrammar(1, random_state=0).fit(["(S (A a) (B b))"] * 4).save("grammar.eigentree")
+    et.LatentGrammar(1, random_state=0).fit(["(S (A a) (B b))"] * 20).save("grammar.eigentree")
     assert "A (1 state)" in answer("eigentree inspect grammar.eigentree")
     et.SequenceTagger(random_state=0).fit(["ab", "ba"] * 3, ["xy", "yx"] * 3).save("tagger.eigentree")
     assert "x, y" in answer("eigentree inspect tagger.eigentree")
