@@ -47,9 +47,11 @@ TOPICS = (
     "sequences",
     "gaussian_hmm",
     "durations",
+    "mixture_hmm",
     "continuous_sequences",
     "automata",
     "transducers",
+    "tagging",
     "parsing",
     "coverage",
 )

@@ -21,6 +21,7 @@ from benchmarks.measure import best_seconds, seconds, show_note, show_table
 from eigentree import LatentGrammar, labelled_f1
 from eigentree.data.treebanks.tree import Tree
 from eigentree.inference.grammars.chart_parser import ChartParser
+from eigentree.inference.grammars.chart_tables import ChartTables
 from eigentree.inference.grammars.grammar import Grammar
 
 LEAST_TOKENS, MOST_TOKENS = 10, 40
@@ -162,7 +163,7 @@ def _show_speed(grammar: Grammar, test: Sequence[Tree]) -> None:
         count = len(words)
         # Of all rules at all splits of all spans, inside and outside.
         triples = 2 * sizes * (count**3 - count) / 6
-        runs = {f"{pruning:g}": ChartParser(grammar, pruning) for pruning in (0.0, 1e-3)}
+        runs = {f"{pruning:g}": ChartParser.of(grammar, pruning) for pruning in (0.0, 1e-3)}
         for parser in runs.values():
             parser.parse(words)
         times = best_seconds({name: partial(own.parse, words) for name, own in runs.items()}, 5, time.process_time)
@@ -181,7 +182,7 @@ def _show_speed(grammar: Grammar, test: Sequence[Tree]) -> None:
 def _inside(grammar: Grammar, words: Sequence[str | None]) -> None:
     """Fill the inside chart of a sentence in numpy."""
     symbols, at = grammar.symbols, grammar.layout.state_at
-    emissions = ChartParser(grammar, 0.0)._fine.emissions([symbols.words.code(str(word)) for word in words])
+    emissions = ChartTables.of(grammar).emissions([symbols.words.code(str(word)) for word in words])
     count = len(words)
     chart = np.zeros((count + 1, count + 1, int(at[-1])))
     own = [slice(at[label], at[label + 1]) for label in range(len(grammar.states))]

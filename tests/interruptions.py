@@ -1,6 +1,6 @@
 """Commands that write a file, ended at random times: the file is the old one or a new one, never a part.
 
-``python tests/interruptions.py 200`` ends so many; a seed may follow.
+``python tests/interruptions.py 200`` ends so many; a seed and a number of rows may follow.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ COMMANDS = {
     "count": "count rows.csv --structure mixture --hidden 3 -o out",
 }
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
+LONGEST = 300
 OLD = b"what was there before\n"
 
 
@@ -61,7 +62,7 @@ def ended(folder: Path, name: str, number: int, after: float) -> tuple[int, str,
         process.wait(after)
     except subprocess.TimeoutExpired:
         process.send_signal(number)
-    errors = process.communicate(timeout=60)[1].decode()
+    errors = process.communicate(timeout=LONGEST)[1].decode()
     return process.returncode, errors, place.read_bytes()
 
 
@@ -107,12 +108,12 @@ def interrupted(times: int, seed: int = 0, rows: int = 20_000) -> tuple[Counter[
     return done, faults
 
 
-def main(times: int = 200, seed: int = 0) -> int:
-    done, faults = interrupted(times, seed)
+def main(times: int = 200, seed: int = 0, rows: int = 20_000) -> int:
+    done, faults = interrupted(times, seed, rows)
     print(*(f"{what}: {count}" for what, count in sorted(done.items())), *faults, sep="\n")
     print(f"{times} interruptions, {len(faults)} faults")
     return 1 if faults else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(*map(int, sys.argv[1:3])))
+    sys.exit(main(*map(int, sys.argv[1:4])))

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from eigentree.estimators.spectral_junction_tree import SpectralJunctionTree as SpectralJunctionTree
     from eigentree.estimators.trees.hidden_markov_tree import HiddenMarkovTree as HiddenMarkovTree
     from eigentree.estimators.trees.latent_grammar import LatentGrammar as LatentGrammar
+    from eigentree.estimators.trees.spectral_latent_grammar import SpectralLatentGrammar as SpectralLatentGrammar
     from eigentree.graphs import zoo as zoo
     from eigentree.graphs.graph import LatentGraph as LatentGraph
     from eigentree.graphs.junction_tree import JunctionTree as JunctionTree
@@ -95,6 +96,7 @@ _NAMES = {
     "estimators.imputer": "JunctionTreeImputer",
     "estimators.latent_class": "LatentClassModel",
     "estimators.trees.latent_grammar": "LatentGrammar",
+    "estimators.trees.spectral_latent_grammar": "SpectralLatentGrammar",
     "estimators.mixture_hmm": "MixtureHMM",
     "estimators.model_files": "load",
     "estimators.model_selection": "select",

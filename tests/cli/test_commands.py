@@ -566,6 +566,21 @@ def test_sequences_are_classified_compared_and_selected(here: Path, steps: pd.Da
     assert et.load("chosen.eigentree").hidden_states == 2
 
 
+@pytest.mark.parametrize("training", ["generative", "conditional --alpha 1"])
+def test_steps_are_classified(here: Path, steps: pd.DataFrame, training: str) -> None:
+    table = steps.assign(half=np.where(steps.groupby("id").cumcount() % 2, "odd", "even")).drop(columns="kind")
+    table.to_csv("halves.csv", index=False, na_rep="?")
+    line = "halves.csv --missing ? -t half --class-as steps -o halves.eigentree"
+    answer(f"eigentree classify train {line} --sequence id --hidden 1 --training {training}")
+    apply = "eigentree classify apply halves.eigentree halves.csv --missing ?"
+    found = pd.read_csv(io.StringIO(answer(apply)))
+    np.testing.assert_allclose(found["P(half=odd)"], et.load("halves.eigentree").predict_proba(table)[:, 1])
+    assert found["id"].tolist() == table["id"].tolist()
+    assert (found["half"] == table["half"]).all()
+    assert f"accuracy 100.0 % on {len(table)} with a known label" in call(apply)[2]
+    assert "name these by --sequence" in call(f"eigentree classify train {line}")[2]
+
+
 # Formats, pipes and files
 
 

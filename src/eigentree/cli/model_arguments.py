@@ -290,7 +290,7 @@ def require_tables(model: Any, path: str) -> None:
 
 def read_for(model: Any, path: str, reading: Reading, id_column: str | None = None, stream: bool = False) -> Any:
     """Return the rows that a model is applied to, with all of their columns; of a model of sequences, these."""
-    own = model.estimator if kind_of(model) == "JunctionTreeClassifier" else model
+    own = model.estimator if kind_of(model) in ("JunctionTreeClassifier", "SequenceTagger") else model
     if kind_of(own) not in SEQUENCE_MODELS:
         if reading.sequence is not None:
             raise UsageError(

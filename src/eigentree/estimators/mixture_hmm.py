@@ -9,7 +9,6 @@ import numpy as np
 
 from eigentree.data.sequences.inputs import design_names
 from eigentree.data.tables.labeled_table import LabeledTable, TablesByName
-from eigentree.data.tables.weights import positive_weights
 from eigentree.em.chain_fit import ChainLayout
 from eigentree.em.durations.duration_objective import DurationLayout
 from eigentree.em.number_chains import NumberChainLayout
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
     from eigentree.em.init.chains import ChainKind
     from eigentree.em.init.number_starts import NumberStart
     from eigentree.em.optimize.stopping import Rule
-    from eigentree.estimators.mixins.information_criteria import Criteria
     from eigentree.inference.sequences.hmm_chain import Chain
     from eigentree.validation import Seed
 
@@ -307,21 +305,8 @@ class MixtureHMM(EMHMM):
         """Return how certain the clusters of sequences are: entropy R², 1 for certain ones, 0 for mere guesses."""
         return self.criteria(X, lengths, sample_weight, inputs).entropy_r2
 
-    @our_arithmetic
-    def criteria(
-        self,
-        X: ArrayLike | Any,
-        lengths: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
-        inputs: Any = None,
-    ) -> Criteria:
-        """Return all information criteria by name, with log-likelihood, parameters and entropy R² of the clusters.
-
-        `Criteria` says what each is. They compare fits of maximum likelihood, as `bic` does.
-        """
-        sequences = self._sequences(X, lengths, inputs)
-        weights = positive_weights(sample_weight, sequences.count)
-        return self._criteria(sequences, sample_weight, [(self._cluster_proba(sequences), weights)])
+    def _certainty(self, sequences: Sequences, weights: Floats) -> list[tuple[Floats, Floats]]:
+        return [(self._cluster_proba(sequences), weights)]
 
     def _cluster_proba(self, sequences: Sequences) -> Floats:
         """Return P(cluster | sequence); without steps the shares of the clusters, with covariates even ones."""

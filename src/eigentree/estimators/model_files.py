@@ -32,6 +32,7 @@ from eigentree.estimators.spectral_hmm import SpectralHMM
 from eigentree.estimators.spectral_junction_tree import SpectralJunctionTree
 from eigentree.estimators.trees.hidden_markov_tree import HiddenMarkovTree
 from eigentree.estimators.trees.latent_grammar import LatentGrammar
+from eigentree.estimators.trees.spectral_latent_grammar import SpectralLatentGrammar
 from eigentree.graphs import zoo
 from eigentree.graphs.coercion import as_structure, require_structure
 from eigentree.graphs.graph import LatentGraph
@@ -63,6 +64,7 @@ ESTIMATORS: Mapping[str, type[Parameters]] = {
         SpectralHMM,
         HiddenMarkovTree,
         LatentGrammar,
+        SpectralLatentGrammar,
         JunctionTreeClassifier,
         JunctionTreeImputer,
         SequenceTagger,

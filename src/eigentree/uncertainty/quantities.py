@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from eigentree.data.tables.labeled_table import LabeledTable
-from eigentree.errors import ParameterError, quoted
+from eigentree.errors import ParameterError, named_failures, quoted
 from eigentree.inference.sequences.input_chain import InputChain
 from eigentree.uncertainty.estimates import Estimates
 
@@ -61,7 +61,8 @@ class Quantities(NamedTuple):
         if statistic is None:
             lines, header = list(_parameters(model)), PARAMETER_HEADER
         else:
-            found = statistic(model)
+            with named_failures("the statistic", ParameterError):
+                found = statistic(model)
             if isinstance(found, Estimates):
                 scales = found.scales or ["identity"] * len(found.values)
                 return cls(list(found.labels), np.array(found.values), tuple(found.header), list(scales))

@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from eigentree.data.streams.file_batches import FileStream, found_files
-from eigentree.data.streams.row_batches import Batch, Stream, check_names, named_failures
+from eigentree.data.streams.row_batches import Batch, Stream, check_names
 from eigentree.data.tables.column_summary import Schema
 from eigentree.data.tables.text_cells import require_names
-from eigentree.errors import DataError, EigentreeError, quoted
+from eigentree.errors import DataError, EigentreeError, named_failures, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from eigentree.data.tables.table import table_of
-from eigentree.errors import DataError, EigentreeError
+from eigentree.errors import DataError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -24,7 +24,6 @@ __all__ = [
     "Stream",
     "check_names",
     "has_arrow",
-    "named_failures",
     "needs_arrow",
     "without_index",
 ]
@@ -133,18 +132,6 @@ def check_names(names: Sequence[str], source: str) -> None:
         if name in seen:
             raise DataError(f"{source} has two columns {name!r}; drop or rename one")
         seen.add(name)
-
-
-@contextmanager
-def named_failures(what: str) -> Iterator[None]:
-    """Raise a `DataError` that says what failed, where other code than ours does; our errors stay as they are."""
-    try:
-        yield
-    except (EigentreeError, MemoryError):
-        raise
-    except Exception as error:
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise DataError(f"{what} failed: {type(error).__name__}: {reason}") from error
 
 
 def without_index(schema: Any) -> Any:

@@ -16,13 +16,12 @@ from eigentree.data.streams.row_batches import (
     BatchSize,
     Stream,
     check_names,
-    named_failures,
     needs_arrow,
     without_index,
 )
 from eigentree.data.tables.column_summary import Schema
 from eigentree.data.tables.text_cells import FileTable, require_names
-from eigentree.errors import DataError, quoted
+from eigentree.errors import DataError, named_failures, quoted
 from eigentree.io.byte_files import named_format
 
 if TYPE_CHECKING:

@@ -18,6 +18,12 @@ from eigentree.inference.sequences.stored_chain import chain_content, read_chain
 from eigentree.inference.stored_network import network_content, read_network
 from eigentree.io.codec import FLAG, NUMBER, SERIES, VALUE, WHOLE, Field, Record, optional, within
 from eigentree.planning.stored_plan import plan_content, read_plan
+from eigentree.spectral.grammars.stored_spectra import (
+    read_spectra,
+    read_spectral,
+    spectra_content,
+    spectral_content,
+)
 from eigentree.spectral.learn.stored_fit import (
     model_content,
     read_model,
@@ -147,6 +153,16 @@ RECORDS = {
             **ITERATIONS,
             "start": _start("node"),
             **COURSE,
+        },
+        suffix="_",
+    ),
+    "SpectralLatentGrammar": Record(
+        "SpectralLatentGrammar",
+        {
+            "model": within(spectral_content, lambda reader, content, _: read_spectral(reader, content)),
+            "report": within(
+                spectra_content, lambda reader, content, known: read_spectra(reader, content, known["model_"])
+            ),
         },
         suffix="_",
     ),

@@ -16,9 +16,10 @@ from eigentree.em.grammars.grammar_objective import GrammarObjective, GrammarVec
 from eigentree.em.holdout import check_split, held_out
 from eigentree.errors import DataError, ParameterError, did_you_mean, quoted
 from eigentree.estimators.mixins.constructor_parameters import estimator_class, learns
-from eigentree.estimators.mixins.grammar_mixin import GrammarMixin, normal_trees
+from eigentree.estimators.mixins.grammar_mixin import GrammarMixin
 from eigentree.estimators.mixins.iterative_mixin import RunsMixin
 from eigentree.estimators.mixins.parsing_mixin import ParsingMixin
+from eigentree.estimators.mixins.treebank_mixin import normal_trees
 from eigentree.inference.grammars.grammar import Backoff, Grammar, GrammarLayout
 from eigentree.inference.threads import one_thread
 from eigentree.validation import MOST_THREADS, finite_number, generator, one_of, whole_number

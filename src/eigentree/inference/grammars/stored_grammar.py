@@ -16,20 +16,24 @@ if TYPE_CHECKING:
     from eigentree.arrays import Integers
     from eigentree.io.stores import Reader, Writer
 
-__all__ = ["grammar_content", "read_grammar"]
+__all__ = [
+    "grammar_content",
+    "put_backoff",
+    "read_backoff",
+    "read_grammar",
+    "read_states",
+    "read_symbols",
+    "symbols_content",
+]
 
 MOST = 2**30
 """Most rules, pairs of the lexicon, states or parameters."""
 
 
-def grammar_content(writer: Writer, grammar: Grammar) -> dict[str, Any]:
-    """Return the document of a grammar, after putting its arrays into the file."""
-    symbols, backoff = grammar.symbols, grammar.backoff
-    writer.array("states", grammar.states)
+def symbols_content(writer: Writer, symbols: GrammarSymbols) -> dict[str, Any]:
+    """Return the document of symbols, after putting their arrays into the file."""
     for name in ("rules", "lexicon", "rule_counts", "lexicon_counts"):
         writer.array(name, getattr(symbols, name))
-    writer.array("values", grammar.values)
-    writer.flat("backoff", [backoff.pair, backoff.word, backoff.children, backoff.words])
     return {
         "labels": list(symbols.labels),
         "vocabulary": list(symbols.words.vocabulary),
@@ -39,8 +43,8 @@ def grammar_content(writer: Writer, grammar: Grammar) -> dict[str, Any]:
     }
 
 
-def read_grammar(reader: Reader, content: Any) -> Grammar:
-    """Return the grammar of a document and the arrays of the file."""
+def read_symbols(reader: Reader, content: Any) -> GrammarSymbols:
+    """Return the symbols of a document and the arrays of the file."""
     entry = Section(content, "a grammar", ("labels", "vocabulary", "classes", "rules", "lexicon"))
     labels = entry.texts("labels")
     words = WordClasses(entry.texts("vocabulary"), entry.texts("classes"))
@@ -55,22 +59,48 @@ def read_grammar(reader: Reader, content: Any) -> Grammar:
         _codes(reader, f"{name}_counts", (count,), (MOST**2,))
         for name, count in zip(("rule", "lexicon"), counts, strict=True)
     ]
-    states = _codes(reader, "states", (len(labels),), (2**15,))
-    symbols = GrammarSymbols(labels, words, rules, lexicon, *occurrences)
+    return GrammarSymbols(labels, words, rules, lexicon, *occurrences)
+
+
+def put_backoff(writer: Writer, backoff: Backoff) -> None:
+    """Put what is expected of unseen rules and words into the file."""
+    writer.flat("backoff", [backoff.pair, backoff.word, backoff.children, backoff.words])
+
+
+def read_backoff(reader: Reader, layout: GrammarLayout) -> Backoff:
+    """Return what is expected of rules and words that a layout does not have."""
+    labels, words = len(layout.states), len(layout.symbols.words.names)
+    parts = reader.flat("backoff", [(labels,), (labels,), (int(layout.state_at[-1]),), (words,)])
+    backoff = Backoff(*parts)
+    if min(*(part.min() for part in parts), backoff.kept.min()) < 0:
+        raise FileError("what a grammar expects of unseen rules is no distribution")
+    return backoff
+
+
+def grammar_content(writer: Writer, grammar: Grammar) -> dict[str, Any]:
+    """Return the document of a grammar, after putting its arrays into the file."""
+    writer.array("states", grammar.states)
+    writer.array("values", grammar.values)
+    put_backoff(writer, grammar.backoff)
+    return symbols_content(writer, grammar.symbols)
+
+
+def read_grammar(reader: Reader, content: Any) -> Grammar:
+    """Return the grammar of a document and the arrays of the file."""
+    symbols = read_symbols(reader, content)
+    states = read_states(reader, symbols)
     try:
         layout = GrammarLayout(symbols, states)
-        values = reader.floats("values", layout.size)
-        total = int(layout.state_at[-1])
-        pair, word, children, unseen = reader.flat(
-            "backoff", [(len(labels),), (len(labels),), (total,), (len(words.names),)]
-        )
-        if min(pair.min(), word.min(), children.min(), unseen.min(), (1.0 - pair - word).min()) < 0:
-            raise FileError("what a grammar expects of unseen rules is no distribution")
-        return Grammar(layout, values, Backoff(pair, word, children, unseen))
+        return Grammar(layout, reader.floats("values", layout.size), read_backoff(reader, layout))
     except FileError:
         raise
     except EigentreeError as error:
         raise FileError(f"the grammar is none: {error}") from None
+
+
+def read_states(reader: Reader, symbols: GrammarSymbols) -> Integers:
+    """Return the number of states of each label."""
+    return _codes(reader, "states", (len(symbols.labels),), (2**15,))
 
 
 def _codes(reader: Reader, name: str, shape: tuple[int, ...], bounds: tuple[int, ...]) -> Integers:
