@@ -817,6 +817,7 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
             "anomalies": {"n": of(1, 3, 10**12)},
         }.items()
     },
+    "SpectralLatentGrammar.parse": {"sentences": sentences, "pruning": of(0.0, 1e-3, 1.0)},
     "SpectralLatentGrammar.fit_moments": {
         "source": pooled(lambda: [one.grammar_ for one in POOL.fitted["LatentGrammar"][:2]])
     },
