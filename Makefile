@@ -19,12 +19,14 @@ test: $(VENV)/.test
 # The tests with the lowest versions that pyproject.toml allows, and with the newest that there are, each in an
 # environment of its own that is made anew; uv is told of other indexes by UV_INDEX and UV_FIND_LINKS.
 test-oldest: RESOLUTION := lowest-direct
+# What old versions of others warn of beside newer ones is theirs.
+test-oldest: OTHERS_WARNINGS := -W ignore::DeprecationWarning -W ignore::SyntaxWarning
 test-newest: RESOLUTION := highest
 test-oldest test-newest: $(VENV)/.created
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
 	$(BIN)/uv venv --quiet --clear --seed --python $(BIN)/python build/$@
 	$(BIN)/uv pip install --quiet --upgrade --python build/$@/bin/python --resolution $(RESOLUTION) --editable '.[test]'
-	build/$@/bin/python -m pytest -n 2 --dist worksteal -p no:cacheprovider
+	build/$@/bin/python -m pytest -n 2 --dist worksteal -p no:cacheprovider $(OTHERS_WARNINGS)
 
 # The tests of the core with addresses and undefined behaviour checked, on a build of its own.
 sanitize: $(VENV)/.core

@@ -269,7 +269,7 @@ def plain_counts(grammar: Grammar, rows: TreeRows) -> float:
 
 def show_speed() -> None:
     """Print nanoseconds of an E-step for each node with two children and each triple of states."""
-    trees = list(islice(library_trees(lambda package: package in TEST), 100))
+    trees = list(islice(library_trees(lambda package: package in TEST), 1_000))
     table = []
     for states in (2, 4, 8, 16, 32):
         how = {"max_iter": 1, "validation_fraction": 0.0, "min_word_count": 1, "random_state": SEED}

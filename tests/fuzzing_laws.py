@@ -54,7 +54,15 @@ class Question:
         return getattr(self.owner, self.name)(**(self.arguments | {"X": X}))
 
 
-SEQUENCES = ("EMHMM.", "MixtureHMM.", "SpectralHMM.", "HiddenMarkovTree.", "LatentGrammar.", "SequenceTagger.")
+SEQUENCES = (
+    "EMHMM.",
+    "MixtureHMM.",
+    "SpectralHMM.",
+    "HiddenMarkovTree.",
+    "LatentGrammar.",
+    "SpectralLatentGrammar.",
+    "SequenceTagger.",
+)
 """How the labels of questions to models of sequences, and of trees, begin."""
 
 

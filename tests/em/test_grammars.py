@@ -189,3 +189,12 @@ def test_errors_say_what_to_do() -> None:
         et.LatentGrammar({"NN": 2}).fit(TREES)
     with pytest.raises(et.ParameterError, match="validation_fraction=0"):
         et.LatentGrammar(pseudo_counts=0).fit(TREES)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3])
+def test_states_that_show_nothing_are_merged(share: float) -> None:
+    random = np.random.default_rng(0)
+    words = [random.choice(["a", "b", "c", "d"], 2) for _ in range(400)]
+    trees = [("S", ("A", str(first)), ("B", str(second))) for first, second in words]
+    model = et.LatentGrammar(4, validation_fraction=share, random_state=0).fit(trees)
+    assert sum(model.hidden_states_.values()) <= 4

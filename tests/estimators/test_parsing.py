@@ -81,3 +81,11 @@ def test_what_is_no_sentence_is_named(sentences: object, message: str) -> None:
 def test_a_chart_beyond_memory_is_refused() -> None:
     with pytest.raises(et.DataError, match="the chart of a sentence of 9000 words would be"):
         fitted().parse([["stars"] * 9000])
+
+
+def test_learned_operators_parse_too() -> None:
+    model = et.SpectralLatentGrammar(2).fit(TREES)
+    trees = [et.Tree.parse(text) for text in TREES[:3]]
+    assert model.parse(trees) == trees
+    (parsed,) = model.parse(["see the"])
+    assert parsed.words == ("see", "the")
