@@ -773,14 +773,7 @@ def test_every_line_of_the_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyP
     page = (Path(__file__).parents[2] / "docs" / "how_to" / "command_line.md").read_text()
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"^```(.+?)\n(.*?)^```", page, flags=re.MULTILINE | re.DOTALL)
-    assert {kind for kind, _ in blocks} == {
-        "sh",
-        "toml",
-        "csv steps.csv",
-        "csv income.csv",
-        "csv trees.mrg",
-        "csv sentences.txt",
-    }
+    assert {kind.split()[0] for kind, _ in blocks} == {"sh", "toml", "csv"}
     for kind, block in blocks:
         if kind == "sh":
             lines = block.replace("\\\n", "").splitlines()
