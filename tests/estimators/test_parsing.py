@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import repeat
+
 import numpy as np
 import pytest
 
@@ -76,6 +78,11 @@ def test_what_is_no_sentence_is_named(sentences: object, message: str) -> None:
         model.parse(sentences)
     with pytest.raises(et.ParameterError, match="pruning is a finite number from 0 to 1, not 2"):
         model.parse(["she sees stars"], pruning=2)
+
+
+def test_a_stream_without_end_comes_in_parts() -> None:
+    with pytest.raises(et.DataError, match="more than 1,048,576 sentences; give them in parts"):
+        fitted().parse(repeat("stars see her"))
 
 
 def test_a_chart_beyond_memory_is_refused() -> None:
