@@ -70,6 +70,9 @@ def test_trees_in_normal_form_stay_so() -> None:
         ([["she", 3]], "sentence 0: a word is a string that is not empty, or None where it is missing, not 3"),
         ([5], "sentence 0 is a string, a list of words or a tree, not 5"),
         (7, "sentences are a list of strings"),
+        ([repeat("she")], "sentence 0 has more than 32,767 words; split it"),
+        (np.array(3), "sentences are a list of strings"),
+        ([np.array(3)], "sentence 0 is a string, a list of words or a tree"),
     ],
 )
 def test_what_is_no_sentence_is_named(sentences: object, message: str) -> None:
