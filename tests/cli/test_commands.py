@@ -757,6 +757,8 @@ def test_every_example_of_every_help_text_runs(tmp_path: Path, monkeypatch: pyte
     for name in ("trees.mrg", "test.mrg"):
         Path(name).write_text("(S (NP she) (VP (V sees) (NP stars)))\n" * 9)
     Path("sentences.txt").write_text("she sees stars\n")
+    Path("shoots.csv").write_text("kind,parent\nstem,\nleaf,0\nbud,0\nleaf,2\n")
+    Path("kin.csv").write_text("id,mother,eyes\nada,,brown\neve,ada,blue\nida,ada,brown\n")
     for name in ORDER[1:]:
         run_in_turn(examples(shown[name]))
     assert set(ORDER) == {command.name for command in COMMANDS}
