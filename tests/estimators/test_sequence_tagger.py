@@ -383,6 +383,10 @@ def test_what_cannot_be_learned_is_named(how: dict[str, Any], y: Any, error: Any
 def test_other_estimators_and_unknown_labels_are_named() -> None:
     with pytest.raises(ParameterError, match="has an EMHMM as its estimator"):
         et.SequenceTagger(et.SpectralHMM(2)).fit(["ab"], ["uv"])
+    with pytest.raises(ParameterError, match="has an EMHMM as its estimator"):
+        et.SequenceTagger(et.MixtureHMM(2, 1)).fit(["ab"], ["uv"])
+    with pytest.raises(ParameterError, match="MixtureHMM is trained with training='generative' only"):
+        et.JunctionTreeClassifier(et.MixtureHMM(2, 1), training="conditional").fit(["ab", "ba"], [0, 1])
     model = tagger().fit(["ab", "ba"], ["uv", "vu"])
     with pytest.warns(UserWarning, match="1 of 2 steps have a label that the tagger was not fitted with"):
         assert model.score(["ab"], [["u", "w"]]) == 0.5
