@@ -202,7 +202,7 @@ class LatentClassModel(EMJunctionTree):
     @property
     def _column_kinds(self) -> dict[str, str]:
         """The kinds of columns that the given emissions need, and covariates."""
-        chosen, kinds = different_names("covariates", self.covariates or (), ParameterError), super()._column_kinds
+        chosen, kinds = self._covariates, super()._column_kinds
         self._check_names()
         if both := [name for name in chosen if name in kinds]:
             raise ParameterError(
@@ -210,6 +210,10 @@ class LatentClassModel(EMJunctionTree):
             )
         roles = [name for name in (self.group, self.known_class) if name is not None]
         return kinds | dict.fromkeys(chosen, "covariate") | dict.fromkeys(roles, "categorical")
+
+    @property
+    def _covariates(self) -> tuple[str, ...]:
+        return () if self.covariates is None else different_names("covariates", self.covariates, ParameterError)
 
     def _check_names(self) -> None:
         """Raise `ParameterError` unless group and known_class are names of columns that have no other role."""
@@ -222,7 +226,7 @@ class LatentClassModel(EMJunctionTree):
                 raise ParameterError(f"{name!r} is the {role}, which has no emission; leave it out of emissions")
         if len(set(named.values())) < len(named):
             raise ParameterError(f"{self.group!r} is the group and the known class; leave one of them out")
-        if named and self.covariates:
+        if named and self._covariates:
             raise ParameterError(
                 f"{' and '.join(named)} cannot stand beside covariates; name the column in covariates too, which "
                 f"lets the shares of the classes depend on it, or leave the covariates out"
@@ -230,7 +234,7 @@ class LatentClassModel(EMJunctionTree):
 
     def _families(self, columns: Columns, graph: LatentGraph) -> dict[tuple[str, ...], Any]:
         """Return the family of each number column, or group of them, and that of all covariates."""
-        chosen = tuple(self.covariates or ())
+        chosen = self._covariates
         if self.known_class is not None:
             labels = columns.labels(self.known_class)
             if len(labels) != self.n_classes:
