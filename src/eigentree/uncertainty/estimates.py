@@ -99,7 +99,8 @@ class Estimates(ResultTable):
         """
         from scipy.stats import norm, t
 
-        if not 0 < finite_number("level", level, 0.0) < 1:
+        level = float(finite_number("level", level, 0.0))
+        if not 0 < level < 1:
             raise ParameterError(f"level is between 0 and 1, such as 0.95, not {quoted(level)}")
         upper = (1.0 + level) / 2.0
         width = np.full(len(self.values), norm.ppf(upper)) if self.df is None else t.ppf(upper, self.df)
