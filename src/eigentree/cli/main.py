@@ -38,7 +38,7 @@ class Command(NamedTuple):
 
 COMMANDS = (
     Command("fit", "Fit", "fit a model to rows", "fit:fit"),
-    Command("select", "Fit", "choose a structure and its size on held-out rows", "select:select"),
+    Command("select", "Fit", "choose the number of classes or states, and a structure", "select:select"),
     Command("compare", "Fit", "EM, spectral and simpler models on held-out rows", "compare:compare"),
     Command("classify", "Fit", "train a classifier, and apply it", "classify:app", ("train", "apply")),
     Command("inspect", "Use", "the contents of a file of eigentree", "inspect:inspect"),
