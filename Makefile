@@ -8,13 +8,25 @@ BIN := $(VENV)/bin
 CORE := $(wildcard native/*.cpp native/*.hpp native/CMakeLists.txt)
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --config-settings cmake.define.EIGENTREE_STRICT=ON --editable
 
-.PHONY: demo test sanitize wheel wheel-test recipes lint format bench docs clean
+.PHONY: demo test test-oldest test-newest sanitize wheel wheel-test recipes lint format bench docs clean
 
 demo: $(VENV)/.run
 	$(BIN)/python tools/demo.py
 
 test: $(VENV)/.test
 	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+# The tests with the lowest versions that pyproject.toml allows, and with the newest that there are, each in an
+# environment of its own that is made anew; uv is told of other indexes by UV_INDEX and UV_FIND_LINKS.
+test-oldest: RESOLUTION := lowest-direct
+# What old versions of others warn of beside newer ones is theirs.
+test-oldest: OTHERS_WARNINGS := -W ignore::DeprecationWarning -W ignore::SyntaxWarning
+test-newest: RESOLUTION := highest
+test-oldest test-newest: $(VENV)/.created
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+	$(BIN)/uv venv --quiet --clear --seed --python $(BIN)/python build/$@
+	$(BIN)/uv pip install --quiet --upgrade --python build/$@/bin/python --resolution $(RESOLUTION) --editable '.[test]'
+	build/$@/bin/python -m pytest -n 2 --dist worksteal -p no:cacheprovider $(OTHERS_WARNINGS)
 
 # The tests of the core with addresses and undefined behaviour checked, on a build of its own.
 sanitize: $(VENV)/.core

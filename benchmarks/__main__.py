@@ -25,6 +25,8 @@ TOPICS = (
     "memory",
     "large",
     "growth",
+    "grammars",
+    "load",
     "peers",
     "plan",
     "accuracy",
@@ -45,9 +47,12 @@ TOPICS = (
     "sequences",
     "gaussian_hmm",
     "durations",
+    "mixture_hmm",
     "continuous_sequences",
     "automata",
     "transducers",
+    "tagging",
+    "parsing",
     "coverage",
 )
 DRAWING = ("accuracy", "consistency")

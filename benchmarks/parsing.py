@@ -7,18 +7,32 @@ import bisect
 import io
 import keyword
 import sysconfig
+import time
 import tokenize
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+
+from benchmarks.measure import best_seconds, seconds, show_note, show_table
+from eigentree import LatentGrammar, SpectralLatentGrammar, labelled_f1
 from eigentree.data.treebanks.tree import Tree
+from eigentree.inference.grammars.chart_parser import ChartParser
+from eigentree.inference.grammars.chart_tables import ChartTables
+from eigentree.inference.grammars.grammar import Grammar
 
 LEAST_TOKENS, MOST_TOKENS = 10, 40
 FREE = str.maketrans({"+": "plus", "@": "at"})
 """Signs that labels of binarised trees have a use for."""
 
 LEFT_OUT = (tokenize.NEWLINE, tokenize.NL, tokenize.INDENT, tokenize.DEDENT, tokenize.COMMENT, tokenize.ENDMARKER)
+LEAST_COUNT = 3
+"""How often a token occurs that is known by itself."""
+
+LENGTHS = (20, 40)
 STATEMENTS = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr, ast.Return, ast.Raise, ast.Assert, ast.Delete)
 
 
@@ -90,3 +104,99 @@ def corpus(count: int) -> tuple[list[Tree], list[Tree]]:
         if len(found[0]) >= count and len(found[1]) >= count // 10:
             break
     return list(found[0])[:count], [tree for tree in found[1] if tree not in found[0]][: count // 10]
+
+
+def annotated(tree: Tree, parent: str = "ROOT") -> Tree:
+    """Return a tree whose labels, but those above words, name their parents too (Johnson 1998)."""
+    if len(tree.children) == 1 and isinstance(tree.children[0], str):
+        return tree
+    label = str(tree.label)
+    below = [annotated(child, label) if isinstance(child, Tree) else child for child in tree.children]
+    return Tree(f"{label}^{parent}", tuple(below))
+
+
+def plain(tree: Tree) -> Tree:
+    """Return a tree without the names of parents."""
+    below = [plain(child) if isinstance(child, Tree) else child for child in tree.children]
+    label = str(tree.label)
+    return Tree(label.partition("^")[0] or label, tuple(below))
+
+
+def run(quick: bool) -> None:
+    """Print labelled F1 and times of grammars of more and more hidden states."""
+    train, test = corpus(1_000 if quick else 5_000)
+    options: dict[str, Any] = {"min_word_count": LEAST_COUNT}
+    models: dict[str, Any] = {"plain, labels name their parents": LatentGrammar(1, **options, random_state=0)}
+    for states in (1, 2) if quick else (1, 2, 4, 8):
+        models["plain" if states == 1 else f"EM, {states} states"] = LatentGrammar(
+            states, **options, random_state=0
+        )
+    for states in (2,) if quick else (4, 8, 16):
+        models[f"spectral, {states} states"] = SpectralLatentGrammar(states, **options)
+    rows = []
+    for name, model in models.items():
+        parents = name.endswith("parents")
+        begin = time.process_time()
+        model.fit([annotated(tree) for tree in train] if parents else train)
+        spent = time.process_time() - begin
+        for pruning in (0.0, 1e-3, 1e-2) if name.startswith("EM") else (1e-3,):
+            begin = time.process_time()
+            parsed = model.parse(test, pruning)
+            each = 1e3 * (time.process_time() - begin) / len(test)
+            found = labelled_f1(test, [plain(tree) for tree in parsed] if parents else parsed)
+            shares = [
+                f"{100 * share:.2f}" for share in (found.precision, found.recall, found.f1, found.exact_match)
+            ]
+            rows.append([name, f"{spent:.1f}", f"{pruning:g}", f"{each:.2f}", *shares])
+    show_table(
+        f"parsing: {len(test):,} statements of the standard library from tokens, {len(train):,} to learn from",
+        ["grammar", "s to fit", "pruning", "ms each", "precision", "recall", "F1", "exact"],
+        rows,
+    )
+    show_note(
+        "processor time; precision, recall and F1 of constituents (evalb's rules), exact match of trees, in %"
+    )
+    _show_speed(models["EM, 2 states" if quick else "EM, 8 states"].grammar_, test)
+
+
+def _show_speed(grammar: Grammar, test: Sequence[Tree]) -> None:
+    rows = []
+    sizes = grammar.states[grammar.symbols.rules].prod(axis=1).sum()
+    for length in LENGTHS:
+        words = min((tree.words for tree in test), key=lambda words: abs(len(words) - length))
+        count = len(words)
+        # Of all rules at all splits of all spans, inside and outside.
+        triples = 2 * sizes * (count**3 - count) / 6
+        runs = {f"{pruning:g}": ChartParser.of(grammar, pruning) for pruning in (0.0, 1e-3)}
+        for parser in runs.values():
+            parser.parse(words)
+        times = best_seconds({name: partial(own.parse, words) for name, own in runs.items()}, 5, time.process_time)
+        times["numpy, inside only"] = seconds(partial(_inside, grammar, words), time.process_time)
+        for name, spent in times.items():
+            done = triples / (2 if name.startswith("numpy") else 1)
+            rows.append([f"{count}", name, f"{1e3 * spent:.1f}", f"{1e9 * spent / done:.3f}"])
+    show_table(
+        f"parsing: time of a sentence, {len(grammar.symbols.rules):,} rules, {sizes:,} triples of states",
+        ["words", "pruning", "ms", "ns per rule, split and triple"],
+        rows,
+    )
+    show_note("numpy: all splits of a span by one einsum for each rule")
+
+
+def _inside(grammar: Grammar, words: Sequence[str | None]) -> None:
+    """Fill the inside chart of a sentence in numpy."""
+    symbols, at = grammar.symbols, grammar.layout.state_at
+    emissions = ChartTables.of(grammar).emissions([symbols.words.code(str(word)) for word in words])
+    count = len(words)
+    chart = np.zeros((count + 1, count + 1, int(at[-1])))
+    own = [slice(at[label], at[label + 1]) for label in range(len(grammar.states))]
+    tables = [grammar.binary(rule) for rule in range(len(symbols.rules))]
+    for width in range(1, count + 1):
+        for i in range(count + 1 - width):
+            here = chart[i, i + width]
+            if width == 1:
+                here[:] = emissions[i]
+                continue
+            left, right = chart[i, i + 1 : i + width], chart[i + 1 : i + width, i + width]
+            for (a, b, c), table in zip(symbols.rules, tables, strict=True):
+                here[own[a]] += np.einsum("stu,tu->s", table, left[:, own[b]].T @ right[:, own[c]])

@@ -31,8 +31,8 @@ class ChartGrammar {
       state_at_.push_back(state_at_.back() + each);
     }
     check(int64_t(root_.size()) == state_at_.back() && children_.size() == root_.size() &&
-              int64_t(pair_.size()) == labels,
-          "a number for each state or label");
+              pair_.size() == root_.size(),
+          "a number for each state");
     check(rules.shape(1) == 3, "a rule has three labels");
     read_rules(rules);
   }

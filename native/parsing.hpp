@@ -5,7 +5,8 @@
 // their children: the outer products of the children's vectors are summed over all places where the span can be
 // split, and only then is each rule applied, so a split costs states squared, not cubed.
 //
-// The vectors of a span share a power of two, so sentences may be of any length.
+// The vectors of a span share a power of two, so sentences may be of any length. Numbers may be negative, as those
+// of learned operators can be.
 #pragma once
 #include <cstdint>
 
@@ -24,7 +25,7 @@ struct ChartRules {
   const std::int64_t* first_value;              // of each rule
   const double* values;                         // of each rule (state, state of the left child, of the right one)
   const double* root;                           // of all states
-  const double* pair;                           // of each label: two children that do not depend on it
+  const double* pair;                           // of all states: two children that do not depend on it
   const double* children;                       // of all states: what they are then
 };
 

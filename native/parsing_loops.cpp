@@ -147,7 +147,7 @@ class Passes {
     }
     double largest = 0.0;
     each_cell(i, j, [&](Index, Index a, Index at) {
-      for (Index s = 0; s < states(a); ++s) largest = larger(largest, chart.inside[at + s]);
+      for (Index s = 0; s < states(a); ++s) largest = larger(largest, std::fabs(chart.inside[at + s]));
     });
     int shift = 0;
     std::frexp(largest, &shift);
@@ -159,7 +159,7 @@ class Passes {
       bool possible = false;
       for (Index s = 0; s < states(a); ++s) {
         own[s] *= factor;
-        possible |= own[s] > 0.0;
+        possible |= own[s] != 0.0;
       }
       any += dot(own, rules.children + rules.state_at[a], states(a));
       if (!possible) return;
@@ -174,7 +174,7 @@ class Passes {
     for (Index k = i + 1; k < j; ++k)
       any += chart.weights[k] * chart.any_inside[i * ends + k] * chart.any_inside[k * ends + j];
     each_cell(i, j, [&](Index, Index a, Index at) {
-      for (Index s = 0; s < states(a); ++s) chart.inside[at + s] = any * rules.pair[a];
+      add(chart.inside + at, rules.pair + rules.state_at[a], any, states(a));
     });
     each_pair(i, j, [&](Index b, Index c, Index p) {
       const Index left_states = states(b), right_states = states(c), pairs = left_states * right_states;
@@ -203,11 +203,11 @@ class Passes {
       double* own = chart.outside + at;
       add(own, rules.children + rules.state_at[a], chart.any_outside[i * ends + j], states(a));
       chart.posteriors[n] = dot(own, chart.inside + at, states(a));
-      for (Index s = 0; s < states(a); ++s) any += rules.pair[a] * own[s];
+      any += dot(rules.pair + rules.state_at[a], own, states(a));
     });
     if (j == i + 1 || chart.power[i * ends + j] == Impossible) return;
     weigh(i, j, chart.power[i * ends + j]);
-    if (any > 0.0)
+    if (any != 0.0)
       for (Index k = i + 1; k < j; ++k) {
         const double own = any * chart.weights[k];
         chart.any_outside[i * ends + k] += own * chart.any_inside[k * ends + j];

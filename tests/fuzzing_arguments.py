@@ -91,6 +91,15 @@ class Pool:
             et.EMHMM(2, durations="explicit", init="random", n_init=1, max_iter=3, random_state=0).fit(words),
             et.EMHMM(2),
         ]
+        clusters = et.MixtureHMM(2, [2, 1], init="random", n_init=1, max_iter=3, random_state=0)
+        made["MixtureHMM"] = [
+            clone(clusters).fit(words),
+            clone(clusters).fit(words, inputs=["u", "v", "u", "v"]),
+            clone(clusters).fit(
+                words, inputs=pandas.DataFrame({"dose": np.arange(4) / 5.0, "group": ["u", "v"] * 2})
+            ),
+            clusters,
+        ]
         made["SequenceTagger"] = [
             et.SequenceTagger().fit(words, ["uvuv", "uuv", "vv", "v"]),
             et.SequenceTagger(et.EMHMM(2, init="random", n_init=1, max_iter=3, random_state=0), 0.9, 1.0).fit(
@@ -104,6 +113,18 @@ class Pool:
             clone(trees).fit(["(a b)", "(a (a b) b)"]),
             clone(trees).fit(numbers[:, :2], np.where(np.arange(30) % 3, np.arange(30) // 3 * 3, -1)),
             trees,
+        ]
+        grammar = et.LatentGrammar(2, max_iter=3, random_state=0)
+        made["LatentGrammar"] = [
+            clone(grammar).fit(TREES * 5),
+            clone(grammar).set_params(unseen="impossible", handle_unknown="missing").fit(TREES * 5),
+            grammar,
+        ]
+        made["SpectralLatentGrammar"] = [
+            et.SpectralLatentGrammar(2).fit(TREES * 5),
+            et.SpectralLatentGrammar(3, 0.0, "impossible", handle_unknown="missing").fit(TREES),
+            et.SpectralLatentGrammar(2).fit_moments(made["LatentGrammar"][0].grammar_),
+            et.SpectralLatentGrammar(),
         ]
         made["SpectralHMM"] = [
             et.SpectralHMM(2).fit(words * 3),
@@ -262,6 +283,33 @@ def inputs(draw: Draw) -> Any:
         ["x0"],
         [["u"], ["v", "u"]],
         [None] * rows,
+    )
+
+
+TREES = ["(S (NP she) (VP (V sees) (NP stars)))", ("S", ("NP", "stars"), ("VP", "shine"), ("PP", "here"))]
+
+
+def treebank(draw: Draw) -> Any:
+    """Labelled trees, some with what is missing or unknown, or what is none."""
+    if draw.random.random() < 0.1:
+        return data(draw)
+    return draw.choice(
+        TREES * 3,
+        iter(TREES * 2),
+        "(S (NP ()) (VP shine))",
+        [("S", ("NP", None), ("VP", "shine")), (None, ("NP", "she"), ("VP", ("V", "sees"), (None, "stars")))],
+        ["(S (NP walking) (VP (V sees) (NP stars) (NP she)))", "(XX she)"],
+        [],
+        ["(S (NP she)", 3, {"label": "S"}],
+        ["(@S (NP she))", "(S+NP she)"],
+        "no file",
+    )
+
+
+def sentences(draw: Draw) -> Any:
+    """Sentences, or what are none."""
+    return draw.choice(
+        ["she sees stars", "stars shine here"], [["she", None, "stars"]], TREES, "she sees stars", [], [""], [[]], 3
     )
 
 
@@ -541,6 +589,25 @@ PARAMETERS: dict[str, dict[str, Kind]] = {
         "n_jobs": of(1, 2),
         "verbose": of(0, False),
     },
+    "LatentGrammar": {
+        "hidden_states": of(1, 2, 3, {"NP": 2}, {"XX": 2}, 10**6),
+        "init": of("split_merge", "random"),
+        "n_init": of(1, 2),
+        "max_iter": of(1, 3),
+        "tol": of(None, 1e-3),
+        "stopping": of("gain", "paper"),
+        "pseudo_counts": of(0, 0.1, 1.0, 1e9),
+        "unseen": of("witten_bell", "impossible"),
+        "binarisation": of("right", "left", None),
+        "min_word_count": of(1, 2, 10**6),
+        "unknown_words": of("signature", "single"),
+        "handle_unknown": of("error", "missing"),
+        "accelerate": of(True, False),
+        "validation_fraction": of(0.0, 0.1, 0.5),
+        "random_state": seed,
+        "n_jobs": of(1, 2),
+        "verbose": of(0, False),
+    },
     "SpectralHMM": LABELS
     | {
         "hidden_states": of(1, 2, 3, 10**6),
@@ -560,11 +627,22 @@ PARAMETERS: dict[str, dict[str, Kind]] = {
 """How the parameters of estimators are sampled: such that a fit is short."""
 
 
+PARAMETERS["SpectralLatentGrammar"] = {
+    name: PARAMETERS["LatentGrammar"][name]
+    for name in ("unseen", "binarisation", "min_word_count", "unknown_words", "handle_unknown")
+} | {"hidden_states": of(1, 2, 3, 10**6), "shrinkage": of("auto", 0, 0.4, np.inf)}
+
+
+PARAMETERS["MixtureHMM"] = {
+    name: own for name, own in PARAMETERS["EMHMM"].items() if name not in ("start", "inputs_affect")
+} | {"n_clusters": of(1, 2, 3, 10**6), "hidden_states": of(1, 2, [2, 1], [1, 2, 3], 10**6, ())}
+
+
 def settings(draw: Draw, kind: str) -> dict[str, Any]:
     """Return some parameters of an estimator, one of them junk now and then."""
     drawn = {name: one(draw) for name, one in PARAMETERS[kind].items()}
     chosen = {name: value for name, value in drawn.items() if name == "structure" or draw.random.random() < 0.5}
-    if kind in ("EMHMM", "HiddenMarkovTree"):
+    if kind in ("EMHMM", "MixtureHMM", "HiddenMarkovTree", "LatentGrammar"):
         chosen = {"init": "random", "n_init": 1, "max_iter": 3} | chosen
     if kind in ("EMJunctionTree", "LatentClassModel"):
         # A whole race, and a choice of pseudo-counts, would take a second.
@@ -708,6 +786,45 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
     "HiddenMarkovTree.estimates": {"X": lambda draw: draw.choice(None, None, nodes(draw))} | ERRORS,
     "HiddenMarkovTree.vcov": {"X": lambda draw: draw.choice(None, None, nodes(draw))},
     "HiddenMarkovTree.confint": {"X": lambda draw: draw.choice(None, None, nodes(draw)), "level": of(0.9, 0)},
+    "LatentGrammar": PARAMETERS["LatentGrammar"],
+    **{
+        f"LatentGrammar.{name}": {"X": treebank, **more}
+        for name, more in {
+            "fit": {"y": of(None)},
+            "score_samples": {},
+            "score": {"y": of(None)},
+            "normal_form": {},
+            "predict_proba": {},
+            "decode": {},
+            "impute": {},
+            "anomalies": {"n": of(1, 3, 10**12)},
+            "bic": {},
+            "aic": {},
+        }.items()
+    },
+    "LatentGrammar.sample": {"n_samples": of(0, 1, 5), "random_state": seed, "max_nodes": of(1, 100, 10**5)},
+    "LatentGrammar.parse": {"sentences": sentences, "pruning": of(0.0, 1e-3, 1.0)},
+    "LatentGrammar.score_sentences": {"sentences": sentences},
+    "SpectralLatentGrammar": PARAMETERS["SpectralLatentGrammar"],
+    **{
+        f"SpectralLatentGrammar.{name}": {"X": treebank, **more}
+        for name, more in {
+            "fit": {"y": of(None)},
+            "score_samples": {},
+            "score": {"y": of(None)},
+            "normal_form": {},
+            "impute": {},
+            "anomalies": {"n": of(1, 3, 10**12)},
+        }.items()
+    },
+    "SpectralLatentGrammar.fit_moments": {
+        "source": pooled(lambda: [one.grammar_ for one in POOL.fitted["LatentGrammar"][:2]])
+    },
+    "SpectralLatentGrammar.sample": {
+        "n_samples": of(0, 1, 5),
+        "random_state": seed,
+        "max_nodes": of(1, 100, 10**5),
+    },
     "SpectralHMM": PARAMETERS["SpectralHMM"],
     **{
         f"SpectralHMM.{name}": {"X": sequences, "lengths": of(None, None, [1, 2]), **more}
@@ -760,6 +877,7 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
     },
     "bootstrap()": {"model": _fitted_here, "X": data, "sample_weight": weights, "lengths": of(None)}
     | {
+        "inputs": of(None),
         "statistic": of(None, lambda fit: fit.n_iter_, "mean"),
         "n_replicates": of(2, 3, 0),
         "parametric": of(False, True),
@@ -795,6 +913,19 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
     },
     "classification_table()": {"model": _fitted_here, "X": data, "sample_weight": weights}
     | {"target": of(None, None, "h0", "h", "x0")},
+    "labelled_f1()": {
+        name: of(
+            ["(S (NP she) (VP (V sees) (NP (D the) (N cat))))"],
+            ["(S (VP (NP she) (V sees)) (NP (D the) (N cat)))"],
+            ["(S she sees the cat)", "(S she)"],
+            [("S", "she", None)],
+            ["(S"],
+            [],
+            None,
+        )
+        for name in ("gold", "parsed")
+    }
+    | {"ignore": of(("TOP",), ["NP", "D"], (), "S", 3)},
     "fit_statistics": {"statistics": pooled(lambda: POOL.statistics)},
     "fit_moments": {"source": pooled(lambda: [*POOL.networks, *POOL.counts, _Moments()])},
     "plan": {
@@ -1053,6 +1184,14 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
     },
     "build": {"states": of([2, 3, 2]), "names": of(None, ["a", "b", "c"], ["a", "a", "b"])},
 }
+
+ARGUMENTS |= {
+    name.replace("EMHMM", "MixtureHMM"): own for name, own in ARGUMENTS.items() if name.startswith("EMHMM.")
+} | {"MixtureHMM": PARAMETERS["MixtureHMM"]}
+ARGUMENTS["MixtureHMM.predict_proba"] = ARGUMENTS["MixtureHMM.predict_proba"] | {
+    "target": of("cluster", "state", "x0")
+}
+ARGUMENTS["MixtureHMM.entropy"] = ARGUMENTS["MixtureHMM.criteria"]
 """How arguments of functions and methods are sampled, by their names, or by those with the class before a dot."""
 
 

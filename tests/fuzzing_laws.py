@@ -54,7 +54,15 @@ class Question:
         return getattr(self.owner, self.name)(**(self.arguments | {"X": X}))
 
 
-SEQUENCES = ("EMHMM.", "SpectralHMM.", "HiddenMarkovTree.", "SequenceTagger.")
+SEQUENCES = (
+    "EMHMM.",
+    "MixtureHMM.",
+    "SpectralHMM.",
+    "HiddenMarkovTree.",
+    "LatentGrammar.",
+    "SpectralLatentGrammar.",
+    "SequenceTagger.",
+)
 """How the labels of questions to models of sequences, and of trees, begin."""
 
 
@@ -105,6 +113,19 @@ def _rows_are_distributions(question: Question, answer: Any) -> None:
     _adds_up(answer)
 
 
+@LAWS.of("LatentGrammar.predict_proba")
+def _nodes_are_distributions(question: Question, answer: Any) -> None:
+    for node in (node for tree in answer for node in tree):
+        _adds_up(node)
+
+
+@LAWS.of("LatentGrammar.impute", "LatentGrammar.parse")
+def _nothing_is_missing_any_more(question: Question, answer: Any) -> None:
+    possible = np.isfinite(question.owner.score_samples(answer))
+    for tree in np.flatnonzero(possible):
+        assert None not in answer[tree].words
+
+
 @LAWS.of("posterior")
 def _posteriors_are_distributions(question: Question, answer: Any) -> None:
     for table in answer.values() if isinstance(answer, dict) else [answer]:
@@ -129,9 +150,11 @@ def _follows_the_rows(question: Question, answer: Any) -> None:
         assert (question.again(table[order]) == answer[order]).all()
 
 
-@LAWS.of("score_samples", "log_prob")
+@LAWS.of("score_samples", "log_prob", "LatentGrammar.score_samples", "LatentGrammar.score_sentences")
 def _log_probabilities(question: Question, answer: Any) -> None:
-    assert (answer <= 1e-12).all(), "a probability is above 1"
+    columns = getattr(question.owner, "columns_", None)
+    if columns is None or not columns.number_places:
+        assert (answer <= 1e-12).all(), "a probability is above 1"
 
 
 @LAWS.of("impute")
@@ -162,6 +185,8 @@ def _draws_what_is_given(question: Question, answer: Any) -> None:
 @LAWS.of(
     "EMHMM.filter",
     "EMHMM.predict_proba",
+    "MixtureHMM.filter",
+    "MixtureHMM.predict_proba",
     "SpectralHMM.filter",
     "HiddenMarkovTree.predict_proba",
     "SequenceTagger.predict_proba",
@@ -173,17 +198,19 @@ def _steps_have_distributions(question: Question, answer: Any) -> None:
             _adds_up(part[inside])
 
 
-@LAWS.of("EMHMM.predict_next_proba", "SpectralHMM.predict_next_proba")
+@LAWS.of("EMHMM.predict_next_proba", "MixtureHMM.predict_next_proba", "SpectralHMM.predict_next_proba")
 def _next_cells_have_distributions(question: Question, answer: Any) -> None:
     _adds_up(answer)
 
 
-@LAWS.of("EMHMM.score_samples", "SpectralHMM.score_samples", "SequenceTagger.score_labels")
+@LAWS.of(
+    "EMHMM.score_samples", "MixtureHMM.score_samples", "SpectralHMM.score_samples", "SequenceTagger.score_labels"
+)
 def _sequences_have_log_probabilities(question: Question, answer: Any) -> None:
     assert not (answer > 1e-12).any(), "a probability is above 1"
 
 
-@LAWS.of("EMHMM.sample", "SpectralHMM.sample")
+@LAWS.of("EMHMM.sample", "MixtureHMM.sample", "SpectralHMM.sample")
 def _as_many_as_asked_for(question: Question, answer: Any) -> None:
     if question.arguments.get("inputs") is not None:
         return  # they may say how many there are, and how long
@@ -191,7 +218,7 @@ def _as_many_as_asked_for(question: Question, answer: Any) -> None:
     assert all(len(each) == question.arguments["length"] for each in answer)
 
 
-@LAWS.of("EMHMM.fit", "HiddenMarkovTree.fit")
+@LAWS.of("EMHMM.fit", "MixtureHMM.fit", "HiddenMarkovTree.fit")
 def _fitted_sequences_are_saved_whole(question: Question, answer: Any) -> None:
     assert answer is question.owner
     with TemporaryDirectory() as folder:
@@ -306,7 +333,7 @@ def _nobody_tells_more_than_there_is_to_know(question: Question, answer: Any) ->
 def _profiles_are_distributions(question: Question, answer: Any) -> None:
     for profile in answer.values():
         _adds_up(profile.shares)
-        for column in profile.columns:
+        for column in set(profile.columns) - set(profile.numbers):
             for share, row in zip(profile.shares, profile.table(column), strict=True):
                 assert np.isnan(row).all() if share == 0 else abs(row.sum() - 1) < 1e-9
 

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from eigentree.data.streams.file_batches import open_table as open_table
     from eigentree.data.streams.partitions import Partitions as Partitions
     from eigentree.data.tables.labeled_table import LabeledTable as LabeledTable
+    from eigentree.data.treebanks.tree import Tree as Tree
+    from eigentree.data.treebanks.tree_sources import read_trees as read_trees
     from eigentree.em.estep.expected_tables import expected_counts as expected_counts
     from eigentree.emissions.base import Emission as Emission
     from eigentree.errors import DataError as DataError
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from eigentree.estimators.em_junction_tree import EMJunctionTree as EMJunctionTree
     from eigentree.estimators.imputer import JunctionTreeImputer as JunctionTreeImputer
     from eigentree.estimators.latent_class import LatentClassModel as LatentClassModel
+    from eigentree.estimators.mixture_hmm import MixtureHMM as MixtureHMM
     from eigentree.estimators.model_files import load as load
     from eigentree.estimators.model_selection import select as select
     from eigentree.estimators.online_em import OnlineEMJunctionTree as OnlineEMJunctionTree
@@ -44,6 +47,8 @@ if TYPE_CHECKING:
     from eigentree.estimators.spectral_hmm import SpectralHMM as SpectralHMM
     from eigentree.estimators.spectral_junction_tree import SpectralJunctionTree as SpectralJunctionTree
     from eigentree.estimators.trees.hidden_markov_tree import HiddenMarkovTree as HiddenMarkovTree
+    from eigentree.estimators.trees.latent_grammar import LatentGrammar as LatentGrammar
+    from eigentree.estimators.trees.spectral_latent_grammar import SpectralLatentGrammar as SpectralLatentGrammar
     from eigentree.graphs import zoo as zoo
     from eigentree.graphs.graph import LatentGraph as LatentGraph
     from eigentree.graphs.junction_tree import JunctionTree as JunctionTree
@@ -55,6 +60,7 @@ if TYPE_CHECKING:
     from eigentree.uncertainty.classification_table import classification_table as classification_table
     from eigentree.uncertainty.external.class_regression import class_regression as class_regression
     from eigentree.uncertainty.external.distal_outcomes import distal_outcomes as distal_outcomes
+    from eigentree.uncertainty.labelled_f1 import labelled_f1 as labelled_f1
     from eigentree.uncertainty.likelihood_ratio import (
         bootstrap_likelihood_ratio_test as bootstrap_likelihood_ratio_test,
     )
@@ -76,6 +82,8 @@ _NAMES = {
     "data.streams.file_batches": "open_table",
     "data.streams.partitions": "Partitions",
     "data.tables.labeled_table": "LabeledTable",
+    "data.treebanks.tree": "Tree",
+    "data.treebanks.tree_sources": "read_trees",
     "em.estep.expected_tables": "expected_counts",
     "emissions.base": "Emission",
     "errors": "DataError EigentreeError FileError GraphError NetworkError ParameterError RankError "
@@ -87,6 +95,9 @@ _NAMES = {
     "estimators.em_junction_tree": "EMJunctionTree",
     "estimators.imputer": "JunctionTreeImputer",
     "estimators.latent_class": "LatentClassModel",
+    "estimators.trees.latent_grammar": "LatentGrammar",
+    "estimators.trees.spectral_latent_grammar": "SpectralLatentGrammar",
+    "estimators.mixture_hmm": "MixtureHMM",
     "estimators.model_files": "load",
     "estimators.model_selection": "select",
     "estimators.online_em": "OnlineEMJunctionTree",
@@ -101,6 +112,7 @@ _NAMES = {
     "inference.tensors.tensor": "LabeledTensor",
     "uncertainty.bootstrap": "bootstrap replicate_variance",
     "uncertainty.classification_table": "classification_table",
+    "uncertainty.labelled_f1": "labelled_f1",
     "uncertainty.likelihood_ratio": "bootstrap_likelihood_ratio_test likelihood_ratio_test",
     "uncertainty.external.class_regression": "class_regression",
     "uncertainty.external.distal_outcomes": "distal_outcomes",

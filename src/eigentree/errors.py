@@ -25,6 +25,7 @@ __all__ = [
     "UnknownNameError",
     "did_you_mean",
     "in_short",
+    "named_failures",
     "naming",
     "quoted",
     "what_there_is",
@@ -141,6 +142,18 @@ def quoted(value: object) -> str:
         # Objects of others may fail in any way when asked how they look.
         return _kind(value)
     return text if len(text) <= MOST_QUOTED else f"{text[:MOST_QUOTED]}…"
+
+
+@contextmanager
+def named_failures(what: str, error: type[EigentreeError] = DataError) -> Iterator[None]:
+    """Raise an error that says what failed, where code of others does; our errors stay as they are."""
+    try:
+        yield
+    except (EigentreeError, MemoryError):
+        raise
+    except Exception as failure:
+        reason = (str(failure).strip() or type(failure).__name__).splitlines()[0]
+        raise error(f"{what} failed: {type(failure).__name__}: {reason}") from failure
 
 
 @contextmanager

@@ -20,6 +20,7 @@ __all__ = [
     "ARITHMETIC",
     "FILL_METHODS",
     "MOST_CELLS",
+    "MOST_STATES",
     "MOST_THREADS",
     "MOST_VARIABLES",
     "MOST_WHOLE",
@@ -58,6 +59,9 @@ MOST_SEED = 2**128 - 1
 
 MOST_CELLS = 2**30
 """Most numbers of an array that is handed out: 8 GiB."""
+
+MOST_STATES = 2**31
+"""Most states of a variable: codes have 32 bits."""
 
 MOST_VARIABLES = 2**17
 """Most variables of a graph: planning takes about half a millisecond for each, and memory a kilobyte."""

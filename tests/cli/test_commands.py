@@ -482,6 +482,22 @@ def test_inputs_are_those_of_the_library(here: Path, steps: pd.DataFrame) -> Non
     np.testing.assert_allclose(found["log_probability"].astype(float), scores)
 
 
+def test_clusters_are_those_of_the_library(here: Path, steps: pd.DataFrame) -> None:
+    number = steps.groupby("id").ngroup()
+    known = steps.assign(sex=np.where(number % 2, "f", "m")).fillna({"job": "a"})
+    known.to_csv("clusters.csv", index=False)
+    line = "eigentree fit clusters.csv --drop kids kind --sequence id --clusters 2 --hidden 2 --inputs sex"
+    answer(f"{line} -o clusters.eigentree")
+    own = known.drop(columns=["kids", "kind"])
+    model = et.MixtureHMM(2, 2, random_state=0, sequence="id").fit(own, inputs=["sex"])
+    found = frame(io.StringIO(answer("eigentree predict clusters.eigentree clusters.csv -t cluster")))
+    np.testing.assert_array_equal(found["cluster"].astype(int), model.predict(own))
+    states = frame(io.StringIO(answer("eigentree predict clusters.eigentree clusters.csv -t state")))
+    assert len(states) == len(known)
+    assert "clusters" in answer("eigentree inspect clusters.eigentree")
+    answer("eigentree estimates clusters.eigentree clusters.csv")
+
+
 def test_durations_are_those_of_the_library(here: Path, steps: pd.DataFrame) -> None:
     line = "eigentree fit steps.csv --missing ? --drop kind --sequence id --hidden 2 --durations explicit"
     answer(f"{line} --max-duration 6 -o durations.eigentree")
@@ -548,6 +564,21 @@ def test_sequences_are_classified_compared_and_selected(here: Path, steps: pd.Da
         {"hmm, 1 state": held_out["independent"], "hmm, 2 states": held_out["EM"]}
     )
     assert et.load("chosen.eigentree").hidden_states == 2
+
+
+@pytest.mark.parametrize("training", ["generative", "conditional --alpha 1"])
+def test_steps_are_classified(here: Path, steps: pd.DataFrame, training: str) -> None:
+    table = steps.assign(half=np.where(steps.groupby("id").cumcount() % 2, "odd", "even")).drop(columns="kind")
+    table.to_csv("halves.csv", index=False, na_rep="?")
+    line = "halves.csv --missing ? -t half --class-as steps -o halves.eigentree"
+    answer(f"eigentree classify train {line} --sequence id --hidden 1 --training {training}")
+    apply = "eigentree classify apply halves.eigentree halves.csv --missing ?"
+    found = pd.read_csv(io.StringIO(answer(apply)))
+    np.testing.assert_allclose(found["P(half=odd)"], et.load("halves.eigentree").predict_proba(table)[:, 1])
+    assert found["id"].tolist() == table["id"].tolist()
+    assert (found["half"] == table["half"]).all()
+    assert f"accuracy 100.0 % on {len(table)} with a known label" in call(apply)[2]
+    assert "name these by --sequence" in call(f"eigentree classify train {line}")[2]
 
 
 # Formats, pipes and files
@@ -650,7 +681,7 @@ def test_the_command_is_there_as_a_process(here: Path) -> None:
 
 def helps() -> list[list[str]]:
     """Return the arguments that show each help text."""
-    subcommands = [["classify", "train"], ["classify", "apply"]]
+    subcommands = [[command.name, each] for command in COMMANDS for each in command.below]
     return [[], *([command.name] for command in COMMANDS), *subcommands]
 
 
@@ -682,7 +713,7 @@ ORDER = [
     "decode",
     "sample",
 ]
-ORDER += ["estimates", "three-step", "report", "compare", "count", "merge", "completion"]
+ORDER += ["estimates", "three-step", "report", "compare", "count", "merge", "grammar", "completion"]
 
 
 def run_in_turn(lines: list[str]) -> None:
@@ -722,6 +753,9 @@ def test_every_example_of_every_help_text_runs(tmp_path: Path, monkeypatch: pyte
     pd.DataFrame(people, columns=["height", "weight", "age"]).to_csv("people.csv", index=False)
     visits = pd.DataFrame({"patient": np.repeat(range(10), 6), "dose": random.normal(size=60).round(2)})
     visits.assign(pain=random.choice(["none", "some"], 60)).to_csv("visits.csv", index=False)
+    for name in ("trees.mrg", "test.mrg"):
+        Path(name).write_text("(S (NP she) (VP (V sees) (NP stars)))\n" * 9)
+    Path("sentences.txt").write_text("she sees stars\n")
     for name in ORDER[1:]:
         run_in_turn(examples(shown[name]))
     assert set(ORDER) == {command.name for command in COMMANDS}
@@ -738,7 +772,14 @@ def test_every_line_of_the_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyP
     page = (Path(__file__).parents[2] / "docs" / "how_to" / "command_line.md").read_text()
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"^```(.+?)\n(.*?)^```", page, flags=re.MULTILINE | re.DOTALL)
-    assert {kind for kind, _ in blocks} == {"sh", "toml", "csv steps.csv", "csv income.csv"}
+    assert {kind for kind, _ in blocks} == {
+        "sh",
+        "toml",
+        "csv steps.csv",
+        "csv income.csv",
+        "csv trees.mrg",
+        "csv sentences.txt",
+    }
     for kind, block in blocks:
         if kind == "sh":
             lines = block.replace("\\\n", "").splitlines()
@@ -839,6 +880,7 @@ USAGE = [
     ),
     ("eigentree completion tcsh", "bash"),
     ("eigentree fit steps.csv --sequence id --structure mixture -o m", "sequences are learned by hmm"),
+    ("eigentree fit steps.csv --clusters 2 -o m", "--clusters are of sequences"),
     ("eigentree fit steps.csv --durations explicit -o m", "--durations are of sequences"),
     ("eigentree fit steps.csv --inputs kind -o m", "--inputs are of sequences"),
     ("eigentree fit steps.csv --sequence id --inputs kind,kind -o m", "are not columns, such as dose,group"),

@@ -37,7 +37,7 @@ class ChartProblem:
         count = np.array(states)
         sizes = count[rules].prod(axis=1).sum()
         total = count.sum()
-        pair = random.random(labels) * 0.1 * smooth
+        pair = random.random(total) * 0.1 * smooth
         grammar = (count, rules, random.random(sizes) * 0.1, random.random(total), pair, random.random(total))
         allowed = random.random((words * (words + 1) // 2, labels)) < share
         return cls(grammar, random.random((words, total)) * (random.random((words, total)) < 0.9), allowed)

@@ -59,9 +59,8 @@ def damaged_array(array: np.ndarray, random: np.random.Generator) -> Any:
                 wrong[place] = random.choice(FLOATS)
             elif array.dtype.kind in "iu":
                 bounds = np.iinfo(array.dtype)
-                wrong[place] = np.clip(
-                    int(wrong[place]) + int(random.choice([-1, 1, 2, 100])), bounds.min, bounds.max
-                )
+                moved = int(wrong[place]) + int(random.choice([-1, 1, 2, 100]))
+                wrong[place] = max(bounds.min, min(bounds.max, moved))
                 if random.random() < 0.5:
                     # Python's numbers: numpy's own would be rounded.
                     wrong[place] = max(bounds.min, min(bounds.max, NUMBERS[random.integers(len(NUMBERS))]))

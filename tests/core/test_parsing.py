@@ -40,6 +40,34 @@ def test_long_sentences_with_rare_words() -> None:
     assert_allclose(posteriors.sum(), 139, rtol=1e-10)
 
 
+def test_operators_may_be_negative() -> None:
+    """In another basis of each label's states, all operators together say the same."""
+    random = np.random.default_rng(2)
+    problem = ChartProblem.of(random, (2, 3), 5, share=1.0)
+    states, rules, values, root, pair, children = problem.grammar
+    bases = [random.normal(size=(count, count)) for count in states]
+    back = [np.linalg.inv(basis) for basis in bases]
+    turned, at = [], 0
+    for b, c, a in rules:
+        size = states[[a, b, c]].prod()
+        table = values[at : at + size].reshape(states[[a, b, c]])
+        turned.append(np.einsum("stu,rs,tv,uw->rvw", table, bases[a], back[b], back[c]).ravel())
+        at += size
+
+    def parts(line: np.ndarray, matrices: list[np.ndarray]) -> np.ndarray:
+        return np.concatenate([own @ each for own, each in zip(np.split(line, [2]), matrices, strict=True)])
+
+    other = (
+        *(states, rules, np.concatenate(turned), parts(root, back)),
+        *(parts(pair, [each.T for each in bases]), parts(children, back)),
+    )
+    emissions = np.array([parts(line, [each.T for each in bases]) for line in problem.emissions])
+    known = filled_chart(ChartGrammar(*problem.grammar), problem.emissions, problem.cells)
+    found = filled_chart(ChartGrammar(*other), emissions, problem.cells)
+    assert_allclose(found[0], known[0], rtol=1e-9)
+    assert_allclose(found[1], known[1], atol=1e-8)
+
+
 def test_words_that_are_impossible() -> None:
     problem = ChartProblem.of(np.random.default_rng(1), (2, 1), 4)
     problem.emissions[2] = 0.0

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import pickle
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import dask
 import dask.dataframe as dd
+import distributed
 import numpy as np
 import pandas as pd
 import pytest
-from clusters import cluster_of_processes, dies, dies_once
+from clusters import cluster_of_processes, dies, dies_once, slow
 
 import eigentree as et
 
@@ -184,6 +186,47 @@ def test_what_is_no_partitioned_table_is_reported() -> None:
         et.Partitions.of([[0, 1]])
     with pytest.raises(et.DataError, match=r"a client is a distributed\.Client, not 3"):
         et.Partitions.of("rows", client=3)
+
+
+@pytest.mark.parametrize("late", [0.0, 0.3])
+def test_a_client_that_is_closed_is_reported(client: Any, table: pd.DataFrame, late: float) -> None:
+    frame = dd.from_pandas(table, npartitions=4).map_partitions(slow, late, meta=table[:0])
+    other = distributed.Client(client.cluster, set_as_default=False)
+    partitions = et.Partitions.of(frame, other)
+    closing = threading.Timer(late, other.close)
+    closing.start()
+    closing.join(0 if late else None)
+    with pytest.raises(et.DataError, match="the client of the cluster was closed; make another, and call again"):
+        et.Statistics.of(partitions, STRUCTURE)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda part: part.to_numpy(), "partition 1 failed: AttributeError"),
+        (lambda part: part.assign(party="none"), "partition 1: row 0, column 'party' holds 'none'"),
+        (lambda part: part.astype(object).assign(party=1.5), "partition 1: row 0, column 'party' holds 1.5"),
+    ],
+)
+def test_a_partition_of_another_kind_is_named(table: pd.DataFrame, spoil: Any, message: str) -> None:
+    model = et.SpectralJunctionTree(STRUCTURE).fit(table)
+    half = len(table) // 2
+    parts = [dask.delayed(table[:half]), dask.delayed(spoil)(table[half:])]
+    frame = dd.from_delayed(parts, meta=table[:0], verify_meta=False)
+    with pytest.raises(et.DataError, match=message):
+        model.score(frame)
+
+
+@pytest.mark.parametrize("kind", ["category", "string"])
+def test_the_type_of_one_partition_does_not_count(table: pd.DataFrame, kind: str) -> None:
+    half = len(table) // 2
+    parts = [
+        dask.delayed(table[:half]),
+        dask.delayed(table[:0].astype(object)),
+        dask.delayed(table[half:].astype(kind)),
+    ]
+    frame = dd.from_delayed(parts, meta=table[:0], verify_meta=False)
+    same(et.Statistics.of(frame, STRUCTURE), et.Statistics.of(table, STRUCTURE))
 
 
 # The last tests here take workers away.

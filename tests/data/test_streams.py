@@ -417,3 +417,17 @@ def test_a_lazy_frame_is_to_be_collected_for_answers_in_memory() -> None:
     model = et.EMJunctionTree(et.zoo.Mixture(2), random_state=0, max_iter=2).fit(frame)
     with pytest.raises(et.DataError, match=r"impute_to writes .* read the rows first, as with X.collect\(\)"):
         model.impute(frame.lazy())
+
+
+@pytest.mark.parametrize(("first", "again"), [(3, 2), (2, 3)])
+def test_a_stream_with_other_rows_in_its_second_pass_is_refused(first: int, again: int) -> None:
+    rows, calls = np.arange(300).reshape(100, 3) % 2, []
+
+    def batches() -> list[np.ndarray]:
+        # The first call only looks at the types.
+        calls.append(None)
+        return [rows] * (first if len(calls) < 3 else again)
+
+    message = f"the stream had {first}00 rows when it was read first and {again}00 the next time"
+    with pytest.raises(et.DataError, match=message):
+        et.SpectralJunctionTree(et.zoo.Mixture()).fit(batches)

@@ -144,7 +144,7 @@ def test_errors_name_the_line(tmp_path: Path, text: str, error: str) -> None:
 def test_errors_name_the_tree() -> None:
     with pytest.raises(DataError, match="tree 1: a label is a string"):
         [*trees_of([("S", "a"), (3, "a")])]
-    with pytest.raises(DataError, match="a list or an iterator of trees"):
+    with pytest.raises(DataError, match="X is a list of trees, not 3"):
         [*trees_of(3)]
     with pytest.raises(DataError, match="'@NP' begins with '@'"):
         Binarisation().binarised(Tree("@NP", ("a",)))

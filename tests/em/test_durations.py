@@ -248,15 +248,6 @@ def test_a_fit_goes_on_from_its_own_tables() -> None:
         assert again.history_[0] == pytest.approx(model.history_[-1], abs=0.02)  # Large sizes are alike.
 
 
-def test_standard_errors_are_those_of_the_bootstrap() -> None:
-    words = ["aaabbaaabb", "bbaaabba", "aaabb"] * 4
-    model = fitted("negative_binomial", words, emissions="auto", pseudo_counts=0.01, max_iter=30)
-    with pytest.raises(ParameterError, match=r"eigentree\.bootstrap has them"):
-        _ = model.standard_errors_
-    found = et.bootstrap(model, words, lambda made: made.durations_, n_replicates=4, random_state=0)
-    assert np.isfinite(np.asarray(found.standard_errors)).all()
-
-
 def test_held_out_sequences_choose_when_to_stop() -> None:
     model = fitted("explicit", alternating(5, LENGTHS * 4), validation_fraction=0.25, max_iter=20)
     assert len(model.validation_history_) == model.n_iter_ + 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -11,8 +12,9 @@ from inference.test_grammars import random_grammar
 
 from eigentree.data.treebanks.tree import Tree
 from eigentree.data.treebanks.tree_encoder import TreeEncoder
-from eigentree.inference.grammars.chart_parser import ChartParser, coarse_grammar
-from eigentree.inference.grammars.grammar import Grammar, GrammarLayout
+from eigentree.inference.grammars.chart_parser import ChartParser
+from eigentree.inference.grammars.chart_tables import coarse_grammar
+from eigentree.inference.grammars.grammar import Backoff, Grammar, GrammarLayout
 
 TREES = ["(A (B x) (A (B y) (B x)))", "(A (A x) (B y))", "(B (A y) (B x))", "(A (A x) (A (B x) (A y)))"]
 SENTENCES = ["x", "y x", "x y x", "x y z y", "x () y x"]
@@ -25,6 +27,12 @@ def grammar_of(seed: int, smooth: bool, names: str = "AB") -> Grammar:
     symbols, _ = encoder.learned(1, "signature")
     states = np.array([{names[0]: 2, names[1]: 3}[label] for label in symbols.labels])
     return random_grammar(GrammarLayout(symbols, states), seed, smooth)
+
+
+def plain_of(grammar: Grammar) -> Grammar:
+    """Return the plain grammar whose root has either label."""
+    layout = GrammarLayout(grammar.symbols, np.ones(2, np.int64))
+    return coarse_grammar(grammar.symbols, np.array([0.75, 0.25]), Backoff.witten_bell(layout))
 
 
 def words_of(sentence: str) -> list[str | None]:
@@ -74,7 +82,7 @@ def test_all_trees(sentence: str, smooth: bool) -> None:
     labels, count = range(len(grammar.states)), len(words)
     trees = list(shapes(labels, 0, count))
     weights = np.array([grammar.root(tree[0]) @ inside(grammar, words, tree) for tree in trees])
-    parsed = ChartParser(grammar, 0.0).parse(words)
+    parsed = ChartParser.of(grammar, 0.0).parse(words)
     if not weights.any():
         assert parsed.log_prob == -np.inf
         assert parsed.tree is None
@@ -98,20 +106,21 @@ def written(tree: tuple, words: list[str | None], labels: tuple[str, ...]) -> st
 @pytest.mark.parametrize("sentence", SENTENCES)
 def test_a_little_pruning_changes_nothing(sentence: str) -> None:
     grammar, words = grammar_of(1, smooth=True), words_of(sentence)
-    whole, pruned = (ChartParser(grammar, pruning).parse(words) for pruning in (0.0, 1e-200))
+    whole, pruned = (ChartParser.of(grammar, pruning).parse(words) for pruning in (0.0, 1e-200))
     assert (pruned.tree, pruned.log_prob) == (whole.tree, whole.log_prob)
-    most = ChartParser(grammar, 0.9).parse(words)
+    most = ChartParser.of(grammar, 0.9).parse(words)
     assert most.log_prob <= whole.log_prob
     assert most.tree is not None
 
 
 def test_pruning_leaves_what_the_coarse_grammar_has() -> None:
     """Of trees that the plain grammar would sample, at most the share that pruning allows are lost."""
-    grammar, words = coarse_grammar(grammar_of(0, smooth=True)), words_of("x y x y x")
-    whole = ChartParser(grammar, 0.0).log_prob(words)
-    for pruning in (0.5, 0.1, 1e-3):
-        pruned = ChartParser(grammar, pruning).log_prob(words)
+    grammar, words = plain_of(grammar_of(0, smooth=True)), words_of("x y x y x")
+    whole = ChartParser.of(grammar, 0.0).log_prob(words)
+    for pruning in (0.9, 0.5, 0.1, 1e-3):
+        pruned = ChartParser.of(grammar, pruning).log_prob(words)
         assert whole + np.log1p(-pruning) <= pruned <= whole
+        assert pruned < whole or pruning < 0.5
 
 
 def test_names_of_labels_do_not_matter() -> None:
@@ -127,14 +136,26 @@ def test_names_of_labels_do_not_matter() -> None:
         [own.lexical(label) for label in turned],
         other.backoff,
     )
-    one, two = ChartParser(own, 1e-3).parse(words), ChartParser(other, 1e-3).parse(words)
+    one, two = ChartParser.of(own, 1e-3).parse(words), ChartParser.of(other, 1e-3).parse(words)
     assert np.isclose(one.log_prob, two.log_prob, rtol=1e-12)
     assert str(one.tree).translate(str.maketrans("AB", "ZM")) == str(two.tree)
 
 
 def test_a_coarse_grammar_has_relative_frequencies() -> None:
-    grammar = coarse_grammar(grammar_of(0, smooth=False))
+    grammar = plain_of(grammar_of(0, smooth=False))
     rules = [[grammar.symbols.labels[label] for label in rule] for rule in grammar.symbols.rules]
     # Of 9 nodes A, one is above A and B.
     assert grammar.binary(rules.index(["A", "A", "B"])).item() == 1 / 9
     assert (grammar.states == 1).all()
+
+
+def test_a_label_that_only_held_out_trees_have_may_become_anything() -> None:
+    symbols = grammar_of(0, smooth=False).symbols
+    none = replace(
+        symbols,
+        rule_counts=symbols.rule_counts * (symbols.rules[:, 0] != 1),
+        lexicon_counts=symbols.lexicon_counts * (symbols.lexicon[:, 0] != 1),
+    )
+    backoff = Backoff.none(GrammarLayout(symbols, np.ones(2, np.int64)))
+    grammar = coarse_grammar(none, np.array([0.5, 0.5]), backoff)
+    assert np.allclose(grammar.lexical(1), 1 / 3)

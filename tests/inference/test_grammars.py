@@ -25,7 +25,7 @@ TREES = [
     "(S (S (NP he) (VP sleep)) (C and) (S (NP she) (VP sees)))",
     "(NP stars)",
 ]
-SIZES = {"S": 2, "NP": 3, "VP": 2, "@S": 2}
+SIZES = {"S": 2, "NP": 3, "VP": 2, "@S": 2, "V": 2}
 
 
 def encoded(texts: list[str]) -> tuple[GrammarLayout, TreeRows]:
@@ -225,3 +225,14 @@ def sampled_depth(grammar: Grammar, random: np.random.Generator) -> int:
         return 99
     depths = np.cumsum([{"(": 1, ")": -1}.get(letter, 0) for letter in text])
     return int(depths.max())
+
+
+def test_the_expansion_of_a_preterminal_is_its_word_given_all_else() -> None:
+    layout, _ = encoded(TREES)
+    grammar = random_grammar(layout, 4, smooth=False)
+    # V is above words only, so that all else is the tree without its word.
+    whole, without = (Tree.parse(f"(S (NP she) (VP (V {word}) (NP stars)))") for word in ("sees", "()"))
+    rows, other = (next(iter(encoded_blocks([tree], layout.symbols))) for tree in (whole, without))
+    expected = log_prob(grammar, rows)[0] - log_prob(grammar, other)[0]
+    assert np.isclose(node_posteriors(grammar, rows).expansion[1], expected)
+    assert node_posteriors(grammar, other).expansion[1] == 0.0

@@ -242,7 +242,7 @@ def test_what_cannot_be_resampled_is_said() -> None:
     with pytest.raises(ParameterError, match="the model is a fitted LatentClassModel"):
         et.bootstrap(et.OnlineEMJunctionTree(et.zoo.Mixture(2)).fit(ROWS), ROWS)
     hmm = et.HMM(2, random_state=0, max_iter=2, n_init=1).fit(WORDS[:4], inputs=[list("0101")] * 4)
-    with pytest.raises(ParameterError, match="with inputs"):
+    with pytest.raises(DataError, match="with inputs"):
         et.bootstrap(hmm, WORDS[:4])
 
 

@@ -57,5 +57,6 @@ def test_what_is_wrong_is_named() -> None:
         labelled_f1(["(S a b)", "(S a b)"], ["(S a b)", "(S a c)"])
     with pytest.raises(DataError, match="1 trees of the treebank and 0 parsed ones"):
         labelled_f1(["(S a b)"], [])
-    with pytest.raises(ParameterError, match="ignore is a list of labels"):
-        labelled_f1(["(S a b)"], ["(S a b)"], ignore="TOP")
+    for ignore in ("TOP", 3, [None]):
+        with pytest.raises(ParameterError, match="ignore is a list of labels"):
+            labelled_f1(["(S a b)"], ["(S a b)"], ignore=ignore)

@@ -372,6 +372,14 @@ class Shape(Densities):
             "whose symbols are the inputs of a transducer.",
         ),
     ] = None
+    clusters: Annotated[
+        int | None,
+        option(
+            count,
+            "NUMBER",
+            "Of sequences: a mixture of so many hidden Markov models; --inputs are covariates of the cluster.",
+        ),
+    ] = None
     durations: Annotated[
         Literal["explicit", "negative_binomial", "geometric"] | None,
         Parameter(help="Of sequences: how many steps hidden states last (as in a Markov chain)."),

@@ -3,6 +3,7 @@
 import inspect
 import os
 import re
+import signal
 import sys
 import warnings
 from collections.abc import Sequence
@@ -41,6 +42,13 @@ COMMANDS = (
     Command("select", "Fit", "choose the number of classes or states, and a structure", "select:select"),
     Command("compare", "Fit", "EM, spectral and simpler models on held-out rows", "compare:compare"),
     Command("classify", "Fit", "train a classifier, and apply it", "classify:app", ("train", "apply")),
+    Command(
+        "grammar",
+        "Fit",
+        "learn a grammar from trees; score, parse, sample",
+        "grammars.grammar_commands:app",
+        ("fit", "score", "parse", "sample"),
+    ),
     Command("inspect", "Use", "the contents of a file of eigentree", "inspect:inspect"),
     Command("goodness", "Use", "how well a model fits, and how certain classes are", "goodness:goodness"),
     Command("estimates", "Use", "parameters with standard errors and intervals", "parameter_estimates:estimates"),
@@ -145,7 +153,11 @@ def application(called: str | None = None) -> App:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Return the exit code of the command: 0, 1 when something failed, 2 for an error in the arguments."""
+    """Return the exit code of the command: 0, 1 when something failed, 2 for an error in the arguments.
+
+    Where a signal ended it, or ended a fit that keeps what it has, that is 128 more than the signal: 130 or 143.
+    """
+    signals = _caught_signals() if arguments is None else []
     tokens = list(sys.argv[1:] if arguments is None else arguments)
     if sys.stdout is None:
         # The shell closed it (>&-).
@@ -177,7 +189,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         note("stopped")
         return 130
-    return code
+    except SystemExit:
+        if not signals:
+            raise
+    return 128 + signals[0] if signals else code
+
+
+def _caught_signals() -> list[int]:
+    """Return a list of the signals that came to end the command, each of which is raised where it comes.
+
+    Whatever is being written is then removed; a process that these signals are hidden from stays so.
+    """
+    came: list[int] = []
+
+    def stop(number: int, _: Any) -> None:
+        came.append(number)
+        # Estimators keep what they have at an interrupt; at the end of the process nothing goes on.
+        raise KeyboardInterrupt if number == signal.SIGINT else SystemExit
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, stop)
+    return came
 
 
 def _drop_output() -> None:

@@ -62,7 +62,7 @@ __all__ = [
     "unit_of",
 ]
 
-SEQUENCE_MODELS = ("EMHMM", "SpectralHMM")
+SEQUENCE_MODELS = ("EMHMM", "MixtureHMM", "SpectralHMM")
 """Models of sequences."""
 
 WITH_TABLES = ("EMJunctionTree", "LatentClassModel", "OnlineEMJunctionTree")
@@ -96,6 +96,8 @@ def read_training(path: str, shape: Shape, reading: Reading, stream: bool = Fals
     emissions_of(shape)
     if shape.durations and (reading.sequence is None or shape.method == "spectral"):
         raise UsageError("--durations are of sequences (--sequence) by --method em; leave them out")
+    if shape.clusters and (reading.sequence is None or shape.method == "spectral"):
+        raise UsageError("--clusters are of sequences (--sequence) by --method em; leave them out")
     if shape.max_duration and not shape.durations:
         raise UsageError("--max-duration is of --durations; give these too")
     if reading.sequence is not None and shape.structure not in (None, "hmm"):
@@ -133,6 +135,10 @@ def estimator_of(shape: Shape, seed: int, rows: Any = None, covariates: Sequence
         from eigentree.estimators.em_hmm import EMHMM
 
         usual: dict[str, Any] = {"random_state": seed, "verbose": 1, "emissions": emissions_of(shape)}
+        if shape.clusters is not None:
+            from eigentree.estimators.mixture_hmm import MixtureHMM
+
+            return MixtureHMM(shape.clusters, **given, **lasting, **usual, **numeric)
         return EMHMM(**given, **lasting, **usual, **numeric)
     structure = structure_of(shape, rows)
     labels: dict[str, Any] = {**numeric, "categories": categories_of(structure, rows, shape)}
@@ -277,7 +283,7 @@ def require_tables(model: Any, path: str) -> None:
 
 def read_for(model: Any, path: str, reading: Reading, id_column: str | None = None, stream: bool = False) -> Any:
     """Return the rows that a model is applied to, with all of their columns; of a model of sequences, these."""
-    own = model.estimator if kind_of(model) == "JunctionTreeClassifier" else model
+    own = model.estimator if kind_of(model) in ("JunctionTreeClassifier", "SequenceTagger") else model
     if kind_of(own) not in SEQUENCE_MODELS:
         if reading.sequence is not None:
             raise UsageError(

@@ -336,7 +336,10 @@ def _fitting(statistics: Statistics) -> Statistics:
     states = np.array(statistics.level_columns.states)
     fits = (
         0 <= counts.rows <= MOST_WEIGHT
-        and all(bool(((part >= -ROUNDING) & (part <= most)).all()) for part in (*counts.arrays(), sample.weights))
+        and all(
+            part.min(initial=0) >= -ROUNDING and part.max(initial=0) <= most
+            for part in (*counts.arrays(), sample.weights)
+        )
         and len(counts.dense) == counts.layout.table_start[-1]
         and (counts.residual is None or len(counts.residual) == counts.layout.residual_size)
         and sample.codes.shape == (len(sample.hashes), len(states))
@@ -359,8 +362,10 @@ def check_counts(plan: ViewPlan, counts: Counts) -> None:
     """Raise `DataError` unless counts are of a plan's columns, and of all groups that it needs."""
     if not counts.columns.are_of(plan.graph):
         raise DataError("the counts are of other columns than the structure's; count with the same graph")
+    own = {*counts.layout.groups, *counts.layout.covered}
     for group in plan.groups():
-        if counts.layout.holder(tuple(plan.graph.column(name) for name in group)) < 0:
+        columns = tuple(sorted(map(plan.graph.column, group)))
+        if columns not in own and counts.layout.holder(columns) < 0:
             raise DataError(
                 f"the columns {list(group)} were not counted together; count for the same structure, views and "
                 f"max_rank as the estimator's"

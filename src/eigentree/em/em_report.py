@@ -40,7 +40,7 @@ class StartReport:
     absent : tuple of (str, str)
         The initialisers that could not make a start, with the reason.
     unit : {"row", "step", "node"}
-        What objectives are divided by the number of: rows, or steps of sequences.
+        What objectives are divided by the number of: rows, steps of sequences, or nodes of trees.
 
     Examples
     --------
@@ -98,7 +98,7 @@ class EMReport(FitReport):
     validation_history : tuple of float
         The mean log probability of validation rows after each iteration; empty if there were none.
     unit : {"row", "step", "node"}
-        The training data: rows, or steps of sequences.
+        The training data: rows, steps of sequences, or nodes of trees.
     start : StartReport or None
         Which start was kept; online EM has one only.
     search : SizeSearch or None

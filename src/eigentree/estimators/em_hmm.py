@@ -31,7 +31,13 @@ from eigentree.em.durations.duration_objective import (
 from eigentree.em.holdout import check_split, held_out
 from eigentree.em.init.chains import KINDS
 from eigentree.em.init.number_starts import NUMBER_KINDS
-from eigentree.em.inputs.input_objective import InputLayout, InputObjective, fit_with_inputs, without_inputs
+from eigentree.em.inputs.input_objective import (
+    InputLayout,
+    InputObjective,
+    fit_from_tables,
+    fit_with_inputs,
+    without_inputs,
+)
 from eigentree.em.mixed.emission_choice import checked_emissions, column_kinds
 from eigentree.em.number_chains import (
     NumberChainLayout,
@@ -56,7 +62,7 @@ from eigentree.estimators.mixins.constructor_parameters import estimator_class, 
 from eigentree.estimators.mixins.input_mixin import InputMixin
 from eigentree.estimators.mixins.iterative_mixin import IterativeMixin
 from eigentree.inference.sequences.hmm_chain import Chain
-from eigentree.inference.sequences.input_chain import InputChain
+from eigentree.inference.sequences.input_chain import InputChain, InputTables
 from eigentree.inference.sequences.number_steps import NumberPass
 from eigentree.inference.sequences.sequence_passes import MOST_TOGETHER, marginal_chains
 from eigentree.messages import notice
@@ -67,7 +73,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
-    from eigentree.arrays import Floats
+    from eigentree.arrays import Booleans, Floats, Integers
     from eigentree.data.tables.columns import Columns
     from eigentree.data.tables.state_rules import Categories, NumericRule, UnknownRule
     from eigentree.em.durations.duration_families import DurationName
@@ -288,7 +294,7 @@ class EMHMM(IterativeMixin, InputMixin):
         layout = self._layout(sequences, weights, random)
         observed, about = sequences, None
         if inputs is not None:
-            sequences, about, layout = chain_with_inputs(layout, sequences, inputs, affected)
+            sequences, about, layout = chain_with_inputs(layout, sequences, inputs, affected, self._groups)
         if states is not None:
             layout, sequences = chain_with_known_states(layout, sequences, states, isinstance(self.init, str))
         markov = replace(layout, known_states=False)
@@ -305,6 +311,7 @@ class EMHMM(IterativeMixin, InputMixin):
                 "form_": observed.form,
                 "n_parameters_": layout.free_count,
             }
+            | ({} if self._groups is None else {"state_clusters_": self._groups})
             | remembered
             | self._run_attributes(state, fit.whole.weight, fit.validation)
         )
@@ -315,10 +322,14 @@ class EMHMM(IterativeMixin, InputMixin):
         if fit.whole.layout.known_states:
             fit = with_free_states(fit, *prior)
         plain = without_durations(without_inputs(fit), markov, prior[0])
+        init: Floats | str
+        if isinstance(self.init, InputTables) and isinstance(fit.whole, InputObjective):
+            yield from fit_from_tables(fit, self.init)
+            return
         init = self._initialiser(plain.whole) if isinstance(self.init, str) else self._given(plain.whole, fit.whole)
         how = {InputLayout: partial(fit_with_inputs, plain), DurationLayout: partial(fit_with_durations, plain)}
         runs = how.get(type(fit.whole.layout), fit_chain)(fit, init, self.n_init, random)
-        return runs if known is fit else fit_with_known_states(known, runs)
+        yield from runs if known is fit else fit_with_known_states(known, runs)
 
     def _chain_of(
         self, fit: ChainFit, columns: Columns, about: Columns | None, parameters: Floats
@@ -340,7 +351,16 @@ class EMHMM(IterativeMixin, InputMixin):
         # How many steps are expected in each state.
         links = fit.whole.expected_links(parameters)
         used = np.sum([table.reshape(-1, table.shape[-1]).sum(axis=0) for table in links], axis=0)
-        return chain.permuted([np.argsort(-own, kind="stable") for own in marginal_chains(used, chain.sizes)])
+        return chain.permuted(self._by_size(used, chain.sizes))
+
+    def _by_size(self, used: Floats, sizes: Sequence[int]) -> list[Integers]:
+        """Return the order of the states of each chain, given how many steps are expected in each state."""
+        return [np.argsort(-own, kind="stable") for own in marginal_chains(used, sizes)]
+
+    @property
+    def _groups(self) -> Integers | None:
+        """The cluster of each state, where states are those of clusters and inputs are covariates of these."""
+        return None
 
     @property
     def _column_kinds(self) -> dict[str, str]:
@@ -386,7 +406,7 @@ class EMHMM(IterativeMixin, InputMixin):
             starts = tuple(
                 given_distributions("start", own, (size,)) for own, size in zip(given, sizes, strict=True)
             )
-        layout = ChainLayout(sizes, self.order, channels, allowed_transitions(self.transitions, sizes), starts)
+        layout = ChainLayout(sizes, self.order, channels, self._allowed(), starts)
         families = channel_families(self.emissions, sequences.columns)
         if not families:
             return layout
@@ -404,6 +424,10 @@ class EMHMM(IterativeMixin, InputMixin):
                 f"{', '.join(map(repr, problem.initialisers))}"
             )
         return name
+
+    def _allowed(self) -> tuple[Booleans, ...]:
+        """Return which state of each chain may follow which."""
+        return allowed_transitions(self.transitions, self._sizes())
 
     def _sizes(self) -> tuple[int, ...]:
         """Return how many states each chain has."""
@@ -471,15 +495,15 @@ class EMHMM(IterativeMixin, InputMixin):
         cells = states ** (self.order + 1)
         do = "take fewer hidden_states or a lower order"
         check_cells("the transitions", cells, do, ParameterError, MOST_TOGETHER if len(self._sizes()) > 1 else None)
-        if not isinstance(self.init, str | Mapping):
+        if not isinstance(self.init, str | Mapping | InputTables):
             raise ParameterError(
                 f"init is 'multistart', an initialiser, or a mapping of tables, not {quoted(self.init)}"
             )
-        self._check_runs((*KINDS, *(kind for kind in NUMBER_KINDS if kind not in KINDS)), Mapping)
+        self._check_runs((*KINDS, *(kind for kind in NUMBER_KINDS if kind not in KINDS)), (Mapping, InputTables))
         checked_emissions(self.emissions)
         finite_number("sticky", self.sticky, 0.0)
         check_durations(self)
-        allowed_transitions(self.transitions, self._sizes())
+        self._allowed()
 
 
 HMM = EMHMM

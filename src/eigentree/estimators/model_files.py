@@ -26,10 +26,13 @@ from eigentree.estimators.imputer import OUTPUTS, JunctionTreeImputer
 from eigentree.estimators.latent_class import LatentClassModel
 from eigentree.estimators.mixins.constructor_parameters import Parameters, current_names
 from eigentree.estimators.mixins.sequence_mixin import SequenceMixin
+from eigentree.estimators.mixture_hmm import MixtureHMM
 from eigentree.estimators.online_em import OnlineEMJunctionTree
 from eigentree.estimators.spectral_hmm import SpectralHMM
 from eigentree.estimators.spectral_junction_tree import SpectralJunctionTree
 from eigentree.estimators.trees.hidden_markov_tree import HiddenMarkovTree
+from eigentree.estimators.trees.latent_grammar import LatentGrammar
+from eigentree.estimators.trees.spectral_latent_grammar import SpectralLatentGrammar
 from eigentree.graphs import zoo
 from eigentree.graphs.coercion import as_structure, require_structure
 from eigentree.graphs.graph import LatentGraph
@@ -57,8 +60,11 @@ ESTIMATORS: Mapping[str, type[Parameters]] = {
         LatentClassModel,
         OnlineEMJunctionTree,
         EMHMM,
+        MixtureHMM,
         SpectralHMM,
         HiddenMarkovTree,
+        LatentGrammar,
+        SpectralLatentGrammar,
         JunctionTreeClassifier,
         JunctionTreeImputer,
         SequenceTagger,

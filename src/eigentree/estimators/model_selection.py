@@ -59,7 +59,7 @@ DIGITS = {"parameters": 0} | dict.fromkeys(("log_likelihood", "bic", "aic", "sab
 UNKNOWN: dict[str, Any] = dict.fromkeys(get_args(By)[:-1], math.nan)
 """The criteria of fits that are not by maximum likelihood."""
 
-SIZES = ("n_classes", "hidden_states", "structure__hidden_states")
+SIZES = ("n_classes", "n_clusters", "hidden_states", "structure__hidden_states")
 """The parameters of estimators that are sizes."""
 
 MOST_SIZES = 1000
@@ -250,7 +250,8 @@ def select(
     ----------
     X : array-like of shape (rows, columns), a data frame, or sequences in any form that the estimator takes
     sizes : iterable of int
-        ``n_classes`` of a `LatentClassModel`, ``hidden_states`` of an `HMM` or of the structure of a junction tree.
+        ``n_classes`` of a `LatentClassModel`, ``n_clusters`` of a `MixtureHMM`, ``hidden_states`` of an `HMM` or of
+        the structure of a junction tree.
     estimator : estimator, or mapping of str to estimator, optional
         What is fitted; its other settings are used. Several by name are each tried in all sizes. By default
         ``LatentClassModel(random_state=0)``.
@@ -302,8 +303,9 @@ def select(
         size_of = next(name for name in SIZES if name in one.get_params())
         for size in numbers:
             model = cloned(one, **likelihood).set_params(**{size_of: size})
-            name = f"{family}{', ' if family else ''}{size} {'class' if size_of == 'n_classes' else 'state'}"
-            plural = "" if size == 1 else "es" if size_of == "n_classes" else "s"
+            unit = {"n_classes": "class", "n_clusters": "cluster"}.get(size_of, "state")
+            name = f"{family}{', ' if family else ''}{size} {unit}"
+            plural = "" if size == 1 else "es" if unit == "class" else "s"
             trial = SelectionTrial(
                 f"{name}{plural}", family, size, *_tried(model, data, taken, sample_weight, splits)
             )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, TypeVarTuple
 
 from eigentree.errors import EigentreeError, GraphError, did_you_mean, quoted
 from eigentree.validation import (
+    MOST_STATES,
     MOST_VARIABLES,
     a_mapping,
     check_variables,
@@ -314,7 +315,8 @@ def _checked_states(states: Mapping[str, int] | Iterable[tuple[str, int]]) -> di
             raise GraphError(f"variable names are non-empty strings, not {quoted(name)}")
         if name in table:
             raise GraphError(f"variable {quoted(name)} is given twice; names must differ")
-        table[name] = whole_number(f"the number of states of {quoted(name)}", count, error=GraphError)
+        what = f"the number of states of {quoted(name)}"
+        table[name] = whole_number(what, count, error=GraphError, most=MOST_STATES)
     check_variables("this graph", len(table))
     return table
 

@@ -69,8 +69,8 @@ def drawn_lazily(
     model: Any, columns: Columns, n: int, seed: Seed, given: Mapping[str, Any] | None, partitions: int
 ) -> Any:
     """Return a Dask DataFrame of rows sampled from a model, in partitions of about equally many."""
-    whole_number("n", n)
-    if whole_number("partitions", partitions) > n:
+    n, partitions = whole_number("n", n), whole_number("partitions", partitions)
+    if partitions > n:
         raise DataError(f"{n} rows cannot be sampled in {partitions} partitions; take at most one per row")
     bounds = [number * n // partitions for number in range(partitions + 1)]
     parts = list(zip(bounds[:-1], bounds[1:], _seeds(seed, partitions), strict=True))

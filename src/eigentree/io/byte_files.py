@@ -196,9 +196,9 @@ def _write_beside(target: str, mode: int | None, write: Callable[[IO[bytes]], ob
     folder = os.path.dirname(target)
     beside = os.path.join(folder, f".eigentree-{token_hex(8)}.tmp")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-    descriptor = os.open(beside, flags, 0o666)
     try:
-        with open(descriptor, "wb") as file:
+        # A signal may come at any time from here on.
+        with open(os.open(beside, flags, 0o666), "wb") as file:
             if mode is not None:
                 os.chmod(beside, mode)
             write(file)

@@ -117,6 +117,8 @@ class Reader:
 
     def flat(self, name: str, shapes: Sequence[tuple[int, ...]]) -> list[Floats]:
         """Return several arrays of finite numbers that were put into the file as one, read-only."""
+        if any(len(shape) > MOST_AXES for shape in shapes):
+            raise FileError(f"a table has more than {MOST_AXES} axes")
         # Python's whole numbers, since the shapes of a hostile file overflow numpy's.
         ends = list(accumulate(map(math.prod, shapes), initial=0))
         whole_array = self.floats(name, ends[-1])
@@ -188,6 +190,11 @@ def opened_store(path: str | os.PathLike[str]) -> Iterator[Reader]:
             raise FileError(f"{shown} cannot be loaded: {said}") from None
         except (MemoryError, RecursionError):
             raise FileError(f"{shown} cannot be loaded: it is larger than memory allows") from None
+        except OSError:
+            raise
+        except Exception as error:
+            # What a hostile file holds can meet any check of ours or of numpy's.
+            raise FileError(f"{shown} cannot be loaded: it is damaged: its parts do not fit together") from error
 
 
 def _newer(document: Any) -> str:
@@ -211,6 +218,8 @@ NAMES = {np.dtype(kind): name for name, kind in TYPES.items()}
 
 MOST_HEADER = 100_000_000
 """The longest header that safetensors itself reads."""
+
+MOST_AXES = 32
 
 BLOCK = 2**20
 """Bytes that are read at a time where not all are needed at once."""
@@ -336,7 +345,7 @@ def _checked_places(index: dict[str, Any], size: int) -> dict[str, ArrayPlace]:
         if kind not in TYPES:
             raise FileError(f"{where} has the type {kind[:20]!r}, which eigentree's files do not have")
         offsets = entry.wholes("data_offsets")
-        if len(offsets) != 2 or len(shape) > 32:
+        if len(offsets) != 2 or len(shape) > MOST_AXES:
             raise FileError(f"{where} has no place, or too many axes")
         if offsets[1] - offsets[0] != math.prod(shape) * np.dtype(TYPES[kind]).itemsize:
             raise FileError(f"{where} has another size than its shape says")

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from eigentree.planning.generic_ranks import Spans
     from eigentree.planning.view_plan import PlanNode
 
-__all__ = ["Branch", "Hub", "SymmetricBasis", "distinct_triples", "find_hubs"]
+__all__ = ["Branch", "Hub", "SymmetricBasis", "distinct_triples", "find_hubs", "is_plain"]
 
 FEWEST_BRANCHES = 4
 """With three, a hub is one node, which its views learn as well."""
@@ -162,10 +162,10 @@ def _possible_hubs(tree: JunctionTree, nodes: Sequence[PlanNode], bottoms: Seque
         if len(members) > 1 and observed.isdisjoint(separator)
     ]
     # Upper ones before lower ones.
-    return sorted((hub for hub in hubs if _is_plain(nodes, hub)), key=lambda hub: hub.nodes)
+    return sorted((hub for hub in hubs if is_plain(nodes, hub)), key=lambda hub: hub.nodes)
 
 
-def _is_plain(nodes: Sequence[PlanNode], hub: Hub) -> bool:
+def is_plain(nodes: Sequence[PlanNode], hub: Hub) -> bool:
     """Return whether there are enough branches, few states, and ranks as large as these and the branches allow."""
     children = [child for k in hub.nodes for child in nodes[k].children]
     branches = len(children) - len(hub.nodes) + 2 - hub.rooted

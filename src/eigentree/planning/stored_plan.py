@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from eigentree.errors import FileError
 from eigentree.inference.stored_network import children_of
 from eigentree.io.documents import Section, texts, whole
-from eigentree.planning.hub_plan import Branch, Hub
+from eigentree.planning.hub_plan import Branch, Hub, is_plain
 from eigentree.planning.view_plan import PlanNode, ViewPlan
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ def read_plan(reader: Reader, content: Any) -> ViewPlan:
     _check_leaves(nodes, graph)
     _check_views(nodes)
     hubs = tuple(reading.hub(each, nodes) for each in entry.items("hubs"))
+    _check_columns(hubs, nodes)
     return ViewPlan(graph, nodes, entry.texts("short"), hubs)
 
 
@@ -160,6 +161,8 @@ def _check_hub(hub: Hub, nodes: Sequence[PlanNode]) -> None:
         or [branch.position for branch in hub.branches[len(leaving) :]] != list(hub.nodes[: 1 - hub.rooted])
         or not hub.anchors
         or len(set(hub.anchors)) != len(hub.anchors)
+        or any(nodes[k].separator != hub.separator for k in hub.nodes[1:])
+        or not is_plain(nodes, hub)
     ):
         raise FileError("a hub is not made of nodes of its plan, or its branches do not leave them")
     place = {node.observed: i for i, node in enumerate(nodes)}
@@ -168,3 +171,22 @@ def _check_hub(hub: Hub, nodes: Sequence[PlanNode]) -> None:
         is_above = branch.position == hub.nodes[0]
         if any((place[name] in subtrees[branch.position]) == is_above for name in branch.columns):
             raise FileError("a branch of a hub is represented by columns elsewhere")
+
+
+def _check_columns(hubs: Sequence[Hub], nodes: Sequence[PlanNode]) -> None:
+    """Raise `FileError` unless a branch of a hub is represented by views of its edge, or by another hub."""
+    home = {position: hub for hub in hubs for position in hub.nodes}
+    if len(home) != sum(len(hub.nodes) for hub in hubs):
+        raise FileError("a node of a plan belongs to two hubs")
+    for hub in hubs:
+        for branch in hub.branches:
+            above = branch.position == hub.nodes[0]
+            other = nodes[branch.position].parent if above else branch.position
+            views = nodes[branch.position].outside if above else (nodes[branch.position].inside,)
+            if other in home:
+                shared = {name for each in home[other].branches for name in each.columns}
+                fits = shared.issuperset(branch.columns)
+            else:
+                fits = tuple((name,) for name in branch.columns) == views
+            if not fits:
+                raise FileError("a branch of a hub is represented by columns that its edge has no view of")

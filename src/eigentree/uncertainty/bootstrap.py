@@ -189,6 +189,7 @@ def bootstrap(
     *,
     sample_weight: ArrayLike | None = None,
     lengths: ArrayLike | None = None,
+    inputs: Any = None,
     n_replicates: int = 200,
     parametric: bool = False,
     clusters: ArrayLike | None = None,
@@ -217,6 +218,9 @@ def bootstrap(
         row stands for, go with `clusters` or `strata`; then units are resampled, and their rows keep their weights.
     lengths : array-like of int, shape (sequences,), optional
         As ``EMHMM.fit`` takes them.
+    inputs : as ``EMHMM.fit`` takes them, optional
+        Of a model that was fitted with inputs. They are resampled with their sequences, and kept where data are
+        sampled from the model.
     n_replicates : int
         200 are enough for standard errors, 1,000 or more for intervals (Efron and Tibshirani, 1993).
     parametric : bool
@@ -240,7 +244,7 @@ def bootstrap(
                      quantity  estimate  std. error  95 % interval
     share of the larger class    0.5207      0.0301  [0.4738, 0.5900]
     """
-    fitted = FittedModel.of(model, X, lengths, sample_weight)
+    fitted = FittedModel.of(model, X, lengths, sample_weight, inputs)
     original = _original(fitted, statistic)
     seeds = generator(random_state).spawn(whole_number("n_replicates", n_replicates, FEWEST, most=MOST_REPLICATES))
     resampling = None

@@ -18,7 +18,7 @@ from eigentree.uncertainty.free_tables import FreeTables
 from eigentree.uncertainty.information import FreeModel
 
 if TYPE_CHECKING:
-    from eigentree.arrays import Booleans, Floats, Integers
+    from eigentree.arrays import Floats, Integers
     from eigentree.data.sequences.inputs import InputSequences
     from eigentree.emissions.base import Emission
     from eigentree.inference.sequences.input_chain import DependentTable, InputChain
@@ -46,7 +46,7 @@ class InputModel(FreeModel):
         starts = () if model.start is None else (chain.tables.start.array.ravel(),)
         plain = ChainLayout(chain.sizes, 1, sequences.columns.states, allowed, starts)
         kinds = tuple(table.kind for _, table in chain.tables.named(chain.columns.names))
-        layout = InputLayout.of(plain, sequences.design, kinds, chain.numbers)
+        layout = InputLayout.of(plain, sequences.design, kinds, chain.numbers, chain.tables.start.groups)
         prior = plain.prior(float(model.pseudo_counts), float(model.sticky))
         objective = InputObjective.of(layout, sequences, weights, prior, model.n_jobs)
         used = np.flatnonzero((weights > 0) & (sequences.lengths > 0))
@@ -94,8 +94,11 @@ class InputModel(FreeModel):
         )
 
     @cached_property
-    def _slots(self) -> list[Booleans]:
-        """Which coefficients of each table of logits move: those of possible classes but the first of a row."""
+    def _slots(self) -> list[Integers]:
+        """Along which coordinate each coefficient of each table of logits moves, -1 for none.
+
+        Those of possible classes but the first of a row do; of groups, slopes of the classes of one move together.
+        """
         found = []
         for place, table in enumerate(self._tables):
             if table.kind == "logit":
@@ -103,12 +106,17 @@ class InputModel(FreeModel):
                 moves[np.arange(len(moves)), moves.argmax(axis=1)] = False
                 counts = self._shown.tables[place]
                 used = (counts.sum(axis=(0, 2)) > 0)[:, None]
-                found.append(np.broadcast_to(moves & used, table.array.shape))
+                own = np.arange(table.array.size).reshape(table.array.shape)
+                own = np.where(np.broadcast_to(moves & used, own.shape), own, -1)
+                if table.groups is not None:
+                    own[1:, 0] = own[1:, 0][:, np.searchsorted(table.groups, table.groups)]
+                kept, own = np.unique(own, return_inverse=True)
+                found.append(own.reshape(table.array.shape) - (kept[0] == -1))
         return found
 
     @cached_property
     def _ends(self) -> Integers:
-        sizes = [len(self._free.entries), *(int(own.sum()) for own in self._slots)]
+        sizes = [len(self._free.entries), *(int(own.max()) + 1 for own in self._slots)]
         return np.cumsum([*sizes, *(own.n_coordinates for own in self._emissions)])
 
     @property
@@ -124,8 +132,7 @@ class InputModel(FreeModel):
         for table in self._tables:
             if table.kind == "logit":
                 slots, part = next(logits)
-                array = table.array.copy()
-                array[slots] += part
+                array = table.array + np.append(part, 0.0)[slots]
             else:
                 array = moved[start : start + table.array.size].reshape(table.array.shape)
                 start += table.array.size
@@ -141,7 +148,7 @@ class InputModel(FreeModel):
         logits, arrays, counts = [], [], []
         for table, own in zip(tables, found.tables, strict=True):
             if table.kind == "logit":
-                logits.append(gradient_of(table, own, design)[next(slots)])
+                logits.append(_summed(gradient_of(table, own, design), next(slots)))
             else:
                 arrays.append(table.array)
                 counts.append(own.reshape(table.array.shape))
@@ -163,7 +170,7 @@ class InputModel(FreeModel):
                 matrix = information(design, own[:, row].sum(axis=1), table.array[:, row, possible])
                 others = np.flatnonzero(possible)[1:]
                 found[:, row, others] = np.diagonal(matrix).reshape(len(others), -1).T
-            logits.append(found[next(slots)])
+            logits.append(_summed(found, next(slots)))
         emissions = [EmissionSlopes(own, np.zeros(own.n_coordinates)) for own in self._emissions]
         parts = [
             own.complete_information(found[len(own.by) :])
@@ -178,6 +185,11 @@ class InputModel(FreeModel):
         numbers = dict(zip(chain.numbers, (own.moved for own in scores), strict=True))
         made.model_ = replace(chain, tables=InputTables(tables[0], tables[1], tuple(tables[2:]), numbers))
         return made
+
+
+def _summed(values: Floats, slots: Integers) -> Floats:
+    """Return the sum of the values of each coordinate."""
+    return np.bincount(slots.ravel() + 1, values.ravel())[1:].astype(np.float64)
 
 
 def _joined(arrays: list[Any]) -> Floats:

@@ -25,11 +25,12 @@ from eigentree.em.optimize.emission_slopes import EmissionSlopes
 from eigentree.em.parameters import ParameterLayout
 from eigentree.em.tree_objective import TreeObjective
 from eigentree.emissions.covariates.membership import Membership
-from eigentree.errors import DataError, ParameterError
+from eigentree.errors import DataError
 from eigentree.inference.mixed.number_leaves import blocks_of
 from eigentree.inference.sequences.duration_chain import DurationChain
 from eigentree.inference.sequences.hmm_chain import Chain
 from eigentree.inference.sequences.tree_chain import TreeChain, pass_of
+from eigentree.uncertainty.free_durations import DurationModel
 from eigentree.uncertainty.free_inputs import InputModel
 from eigentree.uncertainty.free_tables import FreeTables
 from eigentree.uncertainty.information import FreeModel
@@ -213,13 +214,11 @@ def _distinct(codes: Any, values: Floats) -> tuple[Integers, Integers]:
 
 def _of_chain(fitted: FittedModel, sequences: Sequences) -> FreeModel:
     model, chain = fitted.model, fitted.model.model_
-    if isinstance(chain, DurationChain):
-        raise ParameterError(
-            "standard errors are of models without durations; for one with them eigentree.bootstrap has them"
-        )
     every = tuple(np.ones((size, size), np.bool_) for size in chain.sizes)
     starts = () if getattr(model, "start", None) is None else tuple(links[0] for links in chain.chains)
     layout, parameters = layout_of_chain(chain, every, starts)
+    if isinstance(chain, DurationChain):
+        return DurationModel.of(model, sequences, fitted.weights, layout, parameters)
     prior = layout.prior(float(model.pseudo_counts), float(getattr(model, "sticky", 0.0)))
     objective: Objective
     if isinstance(chain, TreeChain):

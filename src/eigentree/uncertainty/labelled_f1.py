@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ from eigentree.errors import DataError, ParameterError, quoted
 from eigentree.uncertainty.result_tables import ResultTable, labelled_frame
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Sequence
 
     from eigentree.arrays import Floats, Integers
 
@@ -124,7 +125,8 @@ def labelled_f1(gold: Any, parsed: Any, ignore: Collection[str] = ("ROOT", "TOP"
        VP     1       0        0        nan  0.0000  0.0000
     exact match: 0.0000 of 1 trees
     """
-    if isinstance(ignore, str) or not all(isinstance(label, str) for label in ignore):
+    is_list = isinstance(ignore, Collection) and not isinstance(ignore, str)
+    if not is_list or not all(isinstance(label, str) for label in ignore):
         raise ParameterError(f"ignore is a list of labels, such as ['TOP'], not {quoted(ignore)}")
     known, found = list(trees_of(gold)), list(trees_of(parsed))
     if len(known) != len(found):

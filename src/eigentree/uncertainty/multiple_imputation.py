@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from eigentree.messages import renamed_arguments
 from eigentree.progress import shown_progress
 from eigentree.uncertainty.bootstrap import Resampling
 from eigentree.uncertainty.estimates import Estimates
-from eigentree.uncertainty.refits import Failed, FittedModel, replicated
+from eigentree.uncertainty.refits import MOST_REPLICATES, Failed, FittedModel, replicated
 from eigentree.validation import MOST_THREADS, an_array, generator, whole_number
 
 if TYPE_CHECKING:
@@ -212,7 +213,11 @@ def _listed(
     estimates: Any, standard_errors: ArrayLike | None
 ) -> tuple[Sequence[tuple[Hashable, ...]], Floats, Floats, Sequence[str], Any]:
     """Return labels, values (tables, quantities), covariance matrices, the header of labels, and scales."""
-    listed = list(estimates) if isinstance(estimates, Iterable) and not hasattr(estimates, "shape") else estimates
+    listed = estimates
+    if isinstance(estimates, Iterable) and not hasattr(estimates, "shape"):
+        listed = list(islice(estimates, MOST_REPLICATES + 1))
+        if len(listed) > MOST_REPLICATES:
+            raise DataError(f"estimates are of at most {MOST_REPLICATES:,} tables, not {quoted(estimates)}")
     if isinstance(listed, list) and listed and standard_errors is None:
         first = listed[0]
         if all(isinstance(each, Estimates) for each in listed):
@@ -233,7 +238,12 @@ def _listed(
         )
     values = an_array("estimates", listed, DataError)
     errors = an_array("standard_errors", standard_errors, DataError)
-    if values.shape != errors.shape or values.ndim not in (1, 2) or values.dtype.kind not in "iuf":
+    if (
+        values.shape != errors.shape
+        or values.ndim not in (1, 2)
+        or not values.size
+        or values.dtype.kind not in "iuf"
+    ):
         raise DataError(
             f"estimates and standard_errors are numbers of one shape, (tables,) or (tables, quantities), not "
             f"{values.shape} and {errors.shape}"

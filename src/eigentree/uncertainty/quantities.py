@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from eigentree.data.tables.labeled_table import LabeledTable
-from eigentree.errors import ParameterError, quoted
+from eigentree.errors import ParameterError, named_failures, quoted
 from eigentree.inference.sequences.input_chain import InputChain
 from eigentree.uncertainty.estimates import Estimates
 
@@ -61,7 +61,8 @@ class Quantities(NamedTuple):
         if statistic is None:
             lines, header = list(_parameters(model)), PARAMETER_HEADER
         else:
-            found = statistic(model)
+            with named_failures("the statistic", ParameterError):
+                found = statistic(model)
             if isinstance(found, Estimates):
                 scales = found.scales or ["identity"] * len(found.values)
                 return cls(list(found.labels), np.array(found.values), tuple(found.header), list(scales))
@@ -86,7 +87,12 @@ def _parameters(model: Any) -> Iterator[Line]:
                 joint = part == "start" and "input" not in table.names
                 if "covariate" in table.names:
                     scales = dict.fromkeys(table.states[-1], "identity")
-                yield from _entries(name, table, table.ndim if joint else 1, scales)
+                lines = _entries(name, table, table.ndim if joint else 1, scales)
+                # Transitions from one cluster to another are no parameters.
+                clusters = getattr(model, "state_clusters_", None) if part == "transitions" else None
+                for line, place in zip(lines, np.ndindex(*table.shape), strict=True):
+                    if clusters is None or np.ptp(clusters[list(place)]) == 0:
+                        yield line
         return
     for key, table in tables.items():
         name, targets = (", ".join(key), len(key)) if isinstance(key, tuple) else (key, 1)
@@ -125,7 +131,11 @@ def _coefficients(model: Any) -> dict[Any, Any]:
         return {}
     found = {}
     for name, own in chain.tables.named(model.columns_.names):
-        if own.kind == "logit":
+        if own.groups is not None:
+            table = model.coefficients_
+            names, (clusters, terms) = table.names[::-1], table.states
+            found["logit of clusters"] = LabeledTable(np.asarray(table)[1:].T, names, [terms, clusters[1:]])
+        elif own.kind == "logit":
             table = model.coefficients_[name]
             # Where not every state may follow, the reference differs from row to row.
             others = slice(1 if own.possible[:, 0].all() else 0, None)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from eigentree.data.sequences.forests import Forest
-from eigentree.data.sequences.inputs import InputSequences
+from eigentree.data.sequences.inputs import InputSequences, split_frame
 from eigentree.data.sequences.sequence_codes import Sequences
 from eigentree.data.streams.sources import is_stream
 from eigentree.data.tables.rows import Rows
@@ -79,8 +79,6 @@ class FittedModel:
     ) -> FittedModel:
         """Return a fitted estimator with its data, once it is one that can be fitted again from where it is."""
         fitted = getattr(model, "network_", None) or getattr(model, "model_", None)
-        if isinstance(fitted, InputChain) and inputs is None:
-            raise ParameterError("a model with inputs is not fitted again: its replicates would need inputs, too")
         if not isinstance(fitted, LatentNetwork | Chain | InputChain) or not hasattr(model, "emissions"):
             raise ParameterError(
                 f"the model is a fitted LatentClassModel, EMJunctionTree or EMHMM, not {quoted(model)}"
@@ -95,11 +93,19 @@ class FittedModel:
         if isinstance(fitted, TreeChain):
             data = X if isinstance(X, Forest) else Forest.grown(X, None, columns)
         elif isinstance(fitted, Chain | InputChain):
+            if isinstance(fitted, InputChain):
+                about = fitted.input_columns
+                X, inputs = split_frame(X, inputs, about.names if about.named else ())
+                if inputs is None:
+                    raise DataError(
+                        "the model was fitted with inputs, so give them: bootstrap and estimates take inputs=, and "
+                        "what has no such argument is of models without"
+                    )
             is_long = model.sequence is not None and hasattr(X, "columns") and not isinstance(X, Sequences)
             named = (model.sequence, model.time) if is_long else (None, None)
             data = Sequences.of(X, columns, lengths, *named)
             if isinstance(fitted, InputChain):
-                data = InputSequences.joined(data, inputs, fitted.input_columns)
+                data = InputSequences.joined(data, inputs, fitted.input_columns, symbols=fitted.symbols)
         else:
             if lengths is not None:
                 raise DataError("lengths are those of sequences, and the model is one of rows; leave them out")
@@ -169,6 +175,8 @@ class FittedModel:
         """What `init` of a fit is that starts from this one."""
         if self.network is not None:
             return self.network
+        if isinstance(self.model.model_, InputChain):
+            return self.model.model_.tables
         tables = self.model.tables_
         groups = self.model.emissions_
         shown = tables.get("emissions", {})
@@ -189,14 +197,20 @@ class FittedModel:
             return self.fresh(data, weights, random)
         made = type(self.model)(**(self.settings | {"init": self.start, "random_state": random}))
         try:
-            return made.fit(data, sample_weight=weights)
+            return made.fit(data, sample_weight=weights, **self._about)
         except EigentreeError:
             return self.fresh(data, weights, random)
 
     def fresh(self, data: Rows | Sequences, weights: Floats, random: np.random.Generator) -> Any:
         """Return the estimator after a fit to other data that starts as the estimator itself does."""
         made = type(self.model)(**(self.settings | {"random_state": random}))
-        return made.fit(data, sample_weight=weights)
+        return made.fit(data, sample_weight=weights, **self._about)
+
+    @property
+    def _about(self) -> dict[str, Any]:
+        """What `fit` takes beside data: the columns of inputs, which the data have then."""
+        fitted = getattr(self.model, "model_", None)
+        return {"inputs": fitted.input_columns} if isinstance(fitted, InputChain) else {}
 
     def matched(self, refit: Any) -> Any:
         """Return a refit whose hidden states are numbered as those of this fit.
@@ -207,7 +221,10 @@ class FittedModel:
         if self.is_average:
             return refit
         fresh = self._posteriors_of(refit)
-        orders = [_matching(self.posteriors[name], own, self._unit_weights) for name, own in fresh.items()]
+        clusters = getattr(self.model, "state_clusters_", None)
+        orders = [
+            _matching(self.posteriors[name], own, self._unit_weights, clusters) for name, own in fresh.items()
+        ]
         if self.network is None:
             refit.model_ = refit.model_.permuted(orders)
         elif orders:
@@ -271,10 +288,10 @@ def log_likelihood(model: Any, data: Rows | Sequences, weights: Floats) -> float
     return float(weights[counted] @ model.score_samples(data)[counted])
 
 
-def _sampled_sequences(chain: Chain, pattern: Sequences, random: np.random.Generator) -> Sequences:
+def _sampled_sequences(chain: Any, pattern: Sequences, random: np.random.Generator) -> Sequences:
     """Return sequences sampled from a chain, of the same lengths and with the same cells missing."""
     columns, missing = pattern.columns, pattern.missing
-    cells = chain.drawn(pattern.starts, random)
+    cells = chain.drawn(pattern if isinstance(chain, InputChain) else pattern.starts, random)
     numbers = list(columns.number_places)
     values = np.where(missing[:, numbers], np.nan, cells[:, numbers].astype(np.float64))
     codes = cells.copy()
@@ -283,12 +300,28 @@ def _sampled_sequences(chain: Chain, pattern: Sequences, random: np.random.Gener
     return replace(pattern, codes=np.asfortranarray(codes, columns.code_type), values=values)
 
 
-def _matching(own: Floats, other: Floats, weights: Floats) -> Integers:
-    """Return, for each state of one fit, the state of another one that it is met with most."""
+def _matching(own: Floats, other: Floats, weights: Floats, clusters: Integers | None = None) -> Integers:
+    """Return, for each state of one fit, the state of another one that it is met with most.
+
+    Those of a cluster are matched with those of one that has as many.
+    """
     from scipy.optimize import linear_sum_assignment
 
     together = (own * weights[:, None]).T @ other
-    return np.asarray(linear_sum_assignment(together, maximize=True)[1])
+    if clusters is None:
+        return np.asarray(linear_sum_assignment(together, maximize=True)[1])
+    groups = np.split(np.arange(len(together)), np.flatnonzero(np.diff(clusters)) + 1)
+    orders = [[_matching(own[:, one], other[:, two], weights) for two in groups] for one in groups]
+    # Clusters of other sizes are no match: nothing is met with them.
+    met = [
+        [
+            together[one, two[order]].sum() if len(one) == len(two) else -1.0
+            for two, order in zip(groups, row, strict=True)
+        ]
+        for one, row in zip(groups, orders, strict=True)
+    ]
+    matched = linear_sum_assignment(np.array(met), maximize=True)[1]
+    return np.concatenate([groups[two][orders[one][two]] for one, two in enumerate(matched)])
 
 
 def replicated(run: Callable[[Task], T], tasks: Sequence[Task], n_jobs: int) -> Iterator[T | Failed]:

@@ -101,7 +101,9 @@ def graph_diagram(
     """
     largest = max(strengths.values(), default=0.0)
     ranked = sorted(graph.edges, key=lambda edge: -strengths.get(edge, 0.0))
-    known = [(one, other, number(strengths[one, other]) if strengths else "–") for one, other in ranked]
+    known = [
+        (one, other, number(strengths[one, other]) if (one, other) in strengths else "–") for one, other in ranked
+    ]
     title = f"{counted(len(graph.observed), 'column')}, {counted(len(graph.hidden), 'hidden variable')}{mixed}"
     strongest = "; ".join(f"{one} and {other}, {nats} nats" for one, other, nats in known[:5] if largest > 0)
     kinds = [("column", "column"), ("hidden variable", "hidden")][: 2 if graph.hidden else 1]
@@ -111,7 +113,9 @@ def graph_diagram(
         description=f"{title}, {counted(len(ranked), 'edge')}." + f" Strongest: {strongest}." * bool(strongest),
         texts={name: shown_name(name) for name in graph.names},
         columns=frozenset(graph.observed),
-        edges=tuple(Edge(*edge, share=strengths[edge] / largest if largest > 0 else 0.1) for edge in graph.edges),
+        edges=tuple(
+            Edge(*edge, share=strengths.get(edge, 0.0) / largest if largest > 0 else 0.1) for edge in graph.edges
+        ),
         numbers=NumberTable("Edges of the graph", ("from", "to", "nats"), tuple(known), (0, 1)),
         arrows=chain or (graph.directed and any(len(graph.parents(name)) > 1 for name in graph.names)),
         steps=_steps(graph) if chain else (),

@@ -27,7 +27,7 @@ def filled(problem: Any) -> tuple[float, np.ndarray]:
         if j == i + 1:
             here[:] = problem.emissions[i]
         for k in range(i + 1, j):
-            here += np.repeat(pair, states) * (children @ inside[i, k]) * (children @ inside[k, j])
+            here += pair * (children @ inside[i, k]) * (children @ inside[k, j])
             for (b, c, a), table in zip(rules, tables, strict=True):
                 here[own[a]] += table @ inside[k, j][own[c]] @ inside[i, k][own[b]]
         here *= np.repeat(allowed[i, j], states)
@@ -37,7 +37,7 @@ def filled(problem: Any) -> tuple[float, np.ndarray]:
         above = outside[i, j] = outside[i, j] * np.repeat(allowed[i, j], states)
         for k in range(i + 1, j):
             left, right = inside[i, k], inside[k, j]
-            any_two = np.repeat(pair, states) @ above
+            any_two = pair @ above
             outside[i, k] += any_two * children * (children @ right)
             outside[k, j] += any_two * children * (children @ left)
             for (b, c, a), table in zip(rules, tables, strict=True):

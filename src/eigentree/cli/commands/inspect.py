@@ -67,7 +67,7 @@ def _show_one(found: Any, file: str, name: str, as_json: bool) -> None:
 
     # A classifier with the class as a column holds one model.
     found = vars(found).get("estimator_", found)
-    if kind_of(found) not in (*WITH_TABLES, *NETWORKS, "EMHMM"):
+    if kind_of(found) not in (*WITH_TABLES, *NETWORKS, "EMHMM", "MixtureHMM"):
         raise FileError(f"{file!r} holds {with_article(kind_of(found))}, which has no tables; fit with --method em")
     tables = dict(found.labeled_tables if kind_of(found) in NETWORKS else found.tables_)
     if isinstance(tables.get("transitions"), dict):
@@ -75,7 +75,7 @@ def _show_one(found: Any, file: str, name: str, as_json: bool) -> None:
             tables |= {f"{part} of {chain}": table for chain, table in tables.pop(part).items()}
     if isinstance(tables.get("emissions"), dict):
         tables |= tables.pop("emissions")
-    if kind_of(found) == "EMHMM":
+    if kind_of(found) in ("EMHMM", "MixtureHMM"):
         from eigentree.estimators.profiles import profiles
 
         # Of a number mean and standard deviation in each state.
@@ -113,6 +113,7 @@ def _facts(found: Any) -> dict[str, Any]:
             facts["structure"] = _shown(found.estimator.structure)
     elif kind in SEQUENCE_MODELS:
         facts |= {"sequences_by": found.sequence, "hidden_states": found.hidden_states, "order": found.order}
+        facts |= {"clusters": found.n_clusters} if kind == "MixtureHMM" else {}
     else:
         facts |= _model_facts(found, kind)
     return {**facts, "columns": {name: _column(columns, name) for name in columns.names}}

@@ -26,7 +26,7 @@ def predict(
 
     The column itself is not used, and need not be there; where it is, the accuracy is reported. The target may be a
     hidden variable, of a model fitted by EM. Of a model of sequences: the next step of each, or with the target
-    state the hidden state of each step.
+    state the hidden state of each step, with cluster the cluster of each sequence, of a mixture.
 
     Examples
     --------
@@ -112,12 +112,15 @@ def _predict_sequences(asked: Any, path: str, given: Any, target: str, sink: Row
     columns = fitted_columns(asked)
     if target not in columns.names and (target == "state" or target.startswith("chain ")):
         require_tables(asked, path)
-        each = asked.predict_proba(given)
+        each = asked.predict_proba(given, target="state")
         by_chain = each if isinstance(each, dict) else {"state": each}
         require_names([target], list(by_chain), "the model")
         proba, identified = by_chain[target], given.column
         labels: list[Any] = list(range(proba.shape[1]))
         what = f"hidden states of {number_of(given.table.count, 'row')}"
+    elif target == "cluster" and hasattr(asked, "state_clusters_") and target not in columns.names:
+        proba = asked.predict_proba(given)
+        labels, identified, what = list(range(proba.shape[1])), given.ids, "clusters"
     else:
         require_names([target], columns.names, "the model")
         if target in columns.numbers:

@@ -20,7 +20,7 @@ ChartGrammar = _native.ChartGrammar
 
 Its arguments are the number of states of each label; rules as (left, right, parent), sorted; the probabilities of
 each rule, along the states of parent, left and right child; those of all states at the root; and for children that
-do not depend on their parent, how probable they are below each label, and what they are.
+do not depend on their parent, how probable they are below each state of all labels, and of which states they are.
 """
 
 

@@ -69,6 +69,8 @@ class Forest(Sequences):
     def shaped(cls, parents: Any, columns: Columns) -> Forest:
         """Return trees of given shapes, whose cells are still to be sampled."""
         above = _checked(parents, an_array("parents", parents, DataError).size)
+        if not len(above):
+            raise DataError("parents are those of at least one node")
         codes = np.zeros((len(above), len(columns.names)), columns.code_type)
         values = np.full((len(above), len(columns.number_places)), np.nan)
         return cls._ordered(columns, codes, values, above)

@@ -57,7 +57,9 @@ class InputSequences(Sequences):
     ahead: Integers = None  # type: ignore[assignment]
 
     @classmethod
-    def joined(cls, outputs: Sequences, inputs: Any, columns: Columns, ahead: int = 0) -> InputSequences:
+    def joined(
+        cls, outputs: Sequences, inputs: Any, columns: Columns, ahead: int = 0, symbols: bool | None = None
+    ) -> InputSequences:
         """Return sequences with their inputs, read by known columns, and those of so many steps after the ends.
 
         Parameters
@@ -69,6 +71,8 @@ class InputSequences(Sequences):
         columns : Columns
             Of the inputs.
         ahead : int
+        symbols : bool, optional
+            Whether each input has tables of its own; by default if `are_symbols`.
         """
         table, rows = _rows_of(inputs, outputs, ahead, are_letters(columns))
         read = Rows.of(table, columns, where=lambda row: f"row {row} of the inputs")
@@ -80,11 +84,11 @@ class InputSequences(Sequences):
                     f"row {missing[0]} of the inputs, column {name!r} is missing; inputs are known at each step: "
                     f"impute them first, or drop the sequence"
                 )
-        if are_symbols(columns):
+        if are_symbols(columns) if symbols is None else symbols:
             # The tables of all symbols, also of those that do not occur here.
             design, which = np.eye(columns.states[0]), codes[rows, 0].astype(np.int64)
         else:
-            design, which = np.unique(design_of(columns, codes, values)[rows], axis=0, return_inverse=True)
+            design, which = np.unique(design_of(columns, codes, values, False)[rows], axis=0, return_inverse=True)
         within = np.arange(len(rows)) - np.repeat(
             np.cumsum(outputs.lengths + ahead) - outputs.lengths - ahead, outputs.lengths + ahead
         )
@@ -188,9 +192,9 @@ def split_frame(X: Any, inputs: Any, names: Sequence[str] = ()) -> tuple[Any, An
     return frame.drop(list(wanted)).to_native(), frame.select(list(wanted)).to_native()
 
 
-def design_of(columns: Columns, codes: Any, values: Floats) -> Floats:
+def design_of(columns: Columns, codes: Any, values: Floats, symbols: bool) -> Floats:
     """Return the design of inputs: of symbols a column for each, else what `design_names` says."""
-    if are_symbols(columns):
+    if symbols:
         return np.asarray(np.eye(columns.states[0])[codes[:, 0]])
     made = [np.ones(len(codes))]
     for place, states in enumerate(columns.states):

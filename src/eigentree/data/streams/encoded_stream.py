@@ -101,7 +101,7 @@ class StreamedRows(Encoded):
     def parts(self) -> Iterator[Part]:
         """Yield consecutive rows; warn at the end where all weigh next to nothing."""
         total, weighed_rows = 0.0, 0
-        for batch in shown_batches(self.stream.batches(self.needed), "counting", self.stream.rows):
+        for batch in shown_batches(self.stream.whole_pass(self.needed), "counting", self.stream.rows):
             for codes, values, weights in self.encoded(batch):
                 if weights is not None:
                     total += float(weights.sum(dtype=np.float64))
@@ -399,7 +399,7 @@ def _summed(
     schema: Schema | None = None
     numeric, kinds = rule
     needed = None if typed.names is None else [*typed.names, *([] if weight is None else [weight])]
-    for batch in shown_batches(stream.batches(needed), "reading", stream.rows):
+    for batch in shown_batches(stream.whole_pass(needed), "reading", stream.rows):
         table, weights = weighed(batch, weight)
         with batch.named():
             if typed.names is not None:

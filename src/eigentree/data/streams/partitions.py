@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import time
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -16,7 +17,7 @@ from eigentree.data.streams.file_batches import FileStream, found_files
 from eigentree.data.streams.row_batches import Batch, Stream, check_names
 from eigentree.data.tables.column_summary import Schema
 from eigentree.data.tables.text_cells import require_names
-from eigentree.errors import DataError, EigentreeError, quoted
+from eigentree.errors import DataError, EigentreeError, named_failures, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -107,7 +108,8 @@ class Partitions(Stream):
             check_names(tuple(X.columns), "the Dask DataFrame")
             parts = X.to_delayed()
             places = [f"partition {number}" for number in range(len(parts))]
-            held = [delayed(_Held, pure=False)(part, place) for part, place in zip(parts, places, strict=True)]
+            work = delayed(_of_part, pure=False)
+            held = [work(_Held, part, place, place) for part, place in zip(parts, places, strict=True)]
             return cls(
                 tuple(held), tuple(places), tuple(X.columns), Schema.of_types(_typed(empty_frame(X))), client
             )
@@ -179,18 +181,22 @@ class Partitions(Stream):
             return None
 
     def _persisted(self, tasks: list[Any]) -> list[Any]:
-        if (client := self._running) is None:
-            return list(_dask().persist(*tasks))
-        made = list(client.persist(tasks))
-        _awaited(client, [future for task in made for future in client.futures_of(task)])
-        return made
+        client = self._running
+        with _working(client):
+            if client is None:
+                return list(_dask().persist(*tasks))
+            made = list(client.persist(tasks))
+            _awaited(client, [future for task in made for future in client.futures_of(task)])
+            return made
 
     def _computed(self, task: Any) -> Any:
-        if (client := self._running) is None:
-            return task.compute()
-        future = client.compute(task)
-        _awaited(client, [future])
-        return future.result()
+        client = self._running
+        with _working(client):
+            if client is None:
+                return task.compute()
+            future = client.compute(task)
+            _awaited(client, [future])
+            return future.result()
 
 
 def lazy_frame(
@@ -213,7 +219,8 @@ def lazy_frame(
     """
     delayed = _dask().delayed
     once = [delayed(each, pure=False, traverse=False) for each in shared]
-    made = [delayed(function, pure=False)(part, *once) for part in parts]
+    work = delayed(_of_part, pure=False)
+    made = [work(function, part, f"partition {number}", *once) for number, part in enumerate(parts)]
     from dask.dataframe import from_delayed
 
     return from_delayed(made, meta=like, divisions=divisions, verify_meta=False)
@@ -237,7 +244,8 @@ class _Held(Stream):
 def _of_part(function: Callable[..., T], part: Any, place: str, *shared: Any) -> T:
     """Return what a function makes of a part; errors say which part it was."""
     try:
-        return function(part, *shared)
+        with named_failures(place):
+            return function(part, *shared)
     except EigentreeError as error:
         message = str(error)
         raise type(error)(message if place in message else f"{place}: {message}") from None
@@ -258,6 +266,18 @@ def _sum(parts: Sequence[Any]) -> Any:
     for part in parts[1:]:
         total = total + part
     return total
+
+
+@contextmanager
+def _working(client: Any) -> Iterator[None]:
+    """Raise our error where the work on partitions fails, or is not heard of any more."""
+    with named_failures("the work on the partitions"):
+        try:
+            yield
+        except Exception as error:
+            if isinstance(error, EigentreeError) or getattr(client, "status", "running") == "running":
+                raise
+            raise DataError("the client of the cluster was closed; make another, and call again") from error
 
 
 def _awaited(client: Any, futures: Sequence[Any]) -> None:

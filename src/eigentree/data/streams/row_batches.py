@@ -105,6 +105,19 @@ class Stream(ABC):
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[Batch]:
         """Yield the batches, the same each time, with the columns that are needed; by default all."""
 
+    def whole_pass(self, columns: Sequence[str] | None = None) -> Iterator[Batch]:
+        """Yield the batches; raise `DataError` at their end where there were more or fewer rows the time before."""
+        count = 0
+        for batch in self.batches(columns):
+            count += batch.table.count
+            yield batch
+        before = vars(self).setdefault("_passed", count)
+        if count != before:
+            raise DataError(
+                f"the stream had {before:,} rows when it was read first and {count:,} the next time; give the same "
+                f"rows each time"
+            )
+
     def whole_names(self) -> tuple[str, ...]:
         """Return the names of all columns; raise `DataError` where they differ between files."""
         return self.names or ()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +21,7 @@ from eigentree.data.streams.row_batches import (
 )
 from eigentree.data.tables.column_summary import Schema
 from eigentree.data.tables.text_cells import FileTable, require_names
-from eigentree.errors import DataError, quoted
+from eigentree.errors import DataError, named_failures, quoted
 from eigentree.io.byte_files import named_format
 
 if TYPE_CHECKING:
@@ -132,7 +131,7 @@ def _lazy(frame: Any, size: BatchSize) -> Stream:
     if not hasattr(frame, "collect_batches"):
         raise DataError("this polars is too old to return the batches of a lazy frame; 1.34 or later does")
     what = "the lazy frame"
-    with _named_errors(what):
+    with named_failures(what):
         schema = frame.collect_schema()
 
     def read(wanted: list[str]) -> Iterable[tuple[str, Any]]:
@@ -146,7 +145,7 @@ def _lazy(frame: Any, size: BatchSize) -> Stream:
 def _relation(relation: Any, size: BatchSize) -> Stream:
     """Return the rows of a relation of duckdb; its enumerations declare all their values."""
     arrow, what = needs_arrow("reading a duckdb relation"), "the relation"
-    with _named_errors(what):
+    with named_failures(what):
         empty = relation.limit(0).to_arrow_table()
     for place, kind in enumerate(relation.types):
         if kind.id == "enum":
@@ -229,16 +228,5 @@ def _as_table(data: Any) -> Any:
 
 def _engine(what: str, read: Callable[[], Iterable[Any]]) -> Iterator[Any]:
     """Yield what an engine hands out; what it raises of its own is a `DataError` that names it."""
-    with _named_errors(what):
+    with named_failures(what):
         yield from read()
-
-
-@contextmanager
-def _named_errors(what: str) -> Iterator[None]:
-    try:
-        yield
-    except (DataError, MemoryError):
-        raise
-    except Exception as error:
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise DataError(f"{what} failed: {type(error).__name__}: {reason}") from error

@@ -31,6 +31,7 @@ from eigentree.data.tables.table import ARRAY, Table, each_column, extra_columns
 from eigentree.errors import DataError, FileError, quoted, what_there_is
 from eigentree.graphs.graph import check_graph
 from eigentree.io.codec import FLAG, NUMBER, TEXT, TEXTS, VALUE, WHOLE, Field, Record, optional, tuple_of
+from eigentree.validation import MOST_STATES
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -456,7 +457,11 @@ def columns_of(content: Any) -> Columns:
     """Return the columns of a document, once names, states and labels fit each other; else raise `FileError`."""
     columns = Columns(**COLUMNS.read(None, content))
     fits = len(columns.names) == len(set(columns.names)) == len(columns.states) == len(columns.meanings) > 0
-    if not fits or columns.unknown not in UNKNOWN_RULES or not all(columns.states):
+    if (
+        not fits
+        or columns.unknown not in UNKNOWN_RULES
+        or not all(0 < own <= MOST_STATES for own in columns.states)
+    ):
         raise FileError("columns have names, states and labels that do not fit each other")
     for states, meaning in zip(columns.states, columns.meanings, strict=True):
         if meaning is not None and states_of(meaning) != states:

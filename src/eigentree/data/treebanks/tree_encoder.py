@@ -166,7 +166,7 @@ class TreeEncoder:
             return ANY_ADDED if is_intermediate(label) and len(node.children) == 2 else ANY_LABEL
         raise DataError(
             f"the label {quoted(label)} is not one of the training data{what_there_is(label, self._labels)}; "
-            f"unknown_labels='missing' marginalises it out"
+            f"handle_unknown='missing' marginalises it out"
         )
 
     def _word(self, word: object) -> int:

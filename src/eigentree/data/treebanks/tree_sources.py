@@ -5,13 +5,16 @@ from __future__ import annotations
 import io
 import json
 import os
-from collections.abc import Iterable, Iterator
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from eigentree.data.treebanks.tree import Tree, bracketed_trees
-from eigentree.errors import DataError, FileError, quoted
+from eigentree.errors import DataError, FileError
 from eigentree.io.byte_files import checked_path, read_bytes, shown_path
+from eigentree.validation import one_by_one
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
 
 __all__ = ["read_trees", "trees_of"]
 
@@ -65,9 +68,7 @@ def trees_of(X: Any) -> Iterator[Tree]:
     if isinstance(X, str):
         yield from (tree for _, tree in bracketed_trees(io.StringIO(X, newline="\n")))
         return
-    if not isinstance(X, Iterable):
-        raise DataError(f"trees are a list or an iterator of trees, or a file of them, not {quoted(X)}")
-    for number, value in enumerate(X):
+    for number, value in enumerate(one_by_one("X", X, "trees", DataError)):
         try:
             yield Tree.of(value)
         except DataError as error:

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
-from scipy.optimize import minimize
+from scipy.optimize import least_squares, minimize
 from scipy.special import betainc, gammaln
 
 from eigentree.inference.threads import one_thread
@@ -33,6 +33,9 @@ Poisson distribution to four digits."""
 LOG_MEANS = (-20.0, 20.0)
 """Bounds of the log mean of further steps: below, no segment has two steps; above, none ends."""
 
+
+LEAST_KNOWN = 0.01
+"""What fewer segments than that are expected to show is at the boundary."""
 
 LITTLE = 1e-6
 """The share of a uniform distribution in a start: what is possible may turn out to be."""
@@ -80,6 +83,20 @@ class DurationFamily(ABC):
         """Return the log density of the prior: 0 for families of few parameters, which have none."""
         return 0.0
 
+    @abstractmethod
+    def moved(self, parameters: Floats, by: Floats) -> Floats:
+        """Return parameters at some free coordinates, shape (states, coordinates), which are 0 at these."""
+
+    @abstractmethod
+    def known(self, parameters: Floats, ended: Floats, censored: Floats) -> Floats:
+        """Return about the information of each coordinate if no state were hidden; 0 for those that do not move."""
+
+    def expected_log(self, parameters: Floats, ended: Floats, censored: Floats, pseudo_counts: float) -> float:
+        """Return the expected log-likelihood of durations plus the log prior."""
+        tiny, table = np.finfo(np.float64).tiny, self.table(parameters, ended.shape[1])
+        found = ended * np.log(np.maximum(table, tiny)) + censored * np.log(np.maximum(_at_least(table), tiny))
+        return float(found.sum()) + self.log_prior(parameters, pseudo_counts)
+
 
 class ExplicitDurations(DurationFamily):
     """Durations that have a probability each."""
@@ -116,13 +133,23 @@ class ExplicitDurations(DurationFamily):
         """
         more = censored.sum(axis=1, keepdims=True) - np.cumsum(censored, axis=1)
         left = _at_least(ended) + more + 2.0 * pseudo_counts
-        at_least = _at_least(parameters)
-        present = np.divide(parameters, at_least, out=np.ones_like(at_least), where=at_least > 0)
-        leave = np.divide(ended + pseudo_counts, left, out=present, where=left > 0)
+        leave = np.divide(ended + pseudo_counts, left, out=_leave(parameters), where=left > 0)
         leave[:, -1] = 1.0
-        stay = np.cumprod(1.0 - leave[:, :-1], axis=1)
-        table: Floats = leave * np.concatenate([np.ones((len(leave), 1)), stay], axis=1)
-        return table
+        return _of_leave(leave)
+
+    def moved(self, parameters: Floats, by: Floats) -> Floats:
+        """Return the table in which the odds to leave after each duration but the last have other logs."""
+        leave = _leave(parameters)
+        odds = leave[:, :-1] * np.exp(by)
+        leave[:, :-1] = odds / (odds + 1.0 - leave[:, :-1])
+        return _of_leave(leave)
+
+    def known(self, parameters: Floats, ended: Floats, censored: Floats) -> Floats:
+        """Return the information of the chance to leave after each duration but the last."""
+        leave = _leave(parameters)[:, :-1]
+        risk = (_at_least(ended) + _at_least(censored) - censored)[:, :-1]
+        found: Floats = risk * leave * (1.0 - leave)
+        return np.where(found > LEAST_KNOWN, found, 0.0)
 
     def log_prior(self, parameters: Floats, pseudo_counts: float) -> float:
         """Return the pseudo-counts times the log chances to leave and to stay after each duration."""
@@ -170,12 +197,34 @@ class NegativeBinomialDurations(DurationFamily):
                     made[state] = _of_state(self, parameters[state], counts / weight, least / weight, STEPS)
         return made
 
+    def moved(self, parameters: Floats, by: Floats) -> Floats:
+        """Return the parameters at some free coordinates, which are added to them."""
+        return parameters + by
+
+    def known(self, parameters: Floats, ended: Floats, censored: Floats) -> Floats:
+        """Return the expected number of segments of each state, unless parameters are at their bounds."""
+        segments = (ended + censored).sum(axis=1)[:, None]
+        low, high = np.array([LOG_SIZES, LOG_MEANS]).T
+        inside = (parameters > low) & (parameters < high) & (segments > LEAST_KNOWN)
+        return np.where(inside & (self.free(2) > np.arange(1, -1, -1)), segments, 0.0)
+
     def nearest(self, table: Floats) -> Floats:
         """Return the parameters under which durations that are distributed as a table says are most probable."""
         start = self.started(_stay(table), table.shape[1])
         with one_thread():
             pairs = zip(start, table, strict=True)
-            return np.array([_of_state(self, own, shares, 0.0 * shares, MOST_STEPS) for own, shares in pairs])
+            found = [_of_state(self, own, shares, 0.0 * shares, MOST_STEPS) for own, shares in pairs]
+            return np.array([self._polished(own, shares) for own, shares in zip(found, table, strict=True)])
+
+    def _polished(self, found: Floats, shares: Floats) -> Floats:
+        """Return parameters to the last digits, if the distribution is one of this family; else those found."""
+
+        def apart(parameters: Floats) -> Floats:
+            difference: Floats = self.table(parameters[None], len(shares))[0] - shares
+            return difference
+
+        near: Floats = least_squares(apart, found, bounds=np.array([LOG_SIZES, LOG_MEANS]).T, xtol=1e-15).x
+        return near if np.abs(apart(near)).max() < np.sqrt(np.finfo(np.float64).eps) else found
 
 
 class GeometricDurations(NegativeBinomialDurations):
@@ -234,6 +283,19 @@ def _of_state(family: DurationFamily, start: Floats, ended: Floats, censored: Fl
     found = minimize(loss, start, method="L-BFGS-B", bounds=(LOG_SIZES, LOG_MEANS), options=how)
     made: Floats = found.x if found.fun <= loss(start) else start
     return made
+
+
+def _leave(table: Floats) -> Floats:
+    """Return P(a segment ends after so many steps | it has so many or more), 1 where it never has."""
+    at_least = _at_least(table)
+    return np.divide(table, at_least, out=np.ones_like(at_least), where=at_least > 0)
+
+
+def _of_leave(leave: Floats) -> Floats:
+    """Return the durations of such chances."""
+    stay = np.cumprod(1.0 - leave[:, :-1], axis=1)
+    table: Floats = leave * np.concatenate([np.ones((len(leave), 1)), stay], axis=1)
+    return table
 
 
 def _at_least(counts: Floats) -> Floats:

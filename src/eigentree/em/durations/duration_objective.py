@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from eigentree.inference.sequences.number_steps import NumberPass
 from eigentree.inference.threads import one_thread
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from eigentree.arrays import Floats, Integers
     from eigentree.data.sequences.sequence_codes import Sequences
@@ -58,19 +58,20 @@ class DurationLayout(NumberChainLayout):
         return cls(*known, numbers, family=family, longest=longest, known_states=plain.known_states)
 
     @cached_property
-    def _family(self) -> DurationFamily:
+    def of_durations(self) -> DurationFamily:
+        """The family of the durations."""
         return DURATIONS[self.family]
 
     @cached_property
     def _durations_size(self) -> int:
-        return self.states * self._family.width(self.longest)
+        return self.states * self.of_durations.width(self.longest)
 
     @cached_property
     def free_count(self) -> int:
         """The number of free parameters, those of emissions and durations included."""
         tables = self.learned_count - int(self.learned[self._first].sum())
         numbers = sum(emission.n_parameters for emission in self.numbers.values())
-        return tables + numbers + self.states * self._family.free(self.longest)
+        return tables + numbers + self.states * self.of_durations.free(self.longest)
 
     def prior(self, pseudo_counts: float, sticky: float) -> Floats:
         """Return the pseudo-count of each entry of the tables, and then of each parameter of durations."""
@@ -87,7 +88,7 @@ class DurationLayout(NumberChainLayout):
     def segments(self, vector: Floats) -> DurationLinks:
         """Return where the chain starts, how long it stays, and where it moves on."""
         (links,), _ = self.parts(self.split(vector)[0])
-        return DurationLinks(links[0], links[1], self._family.table(self.durations(vector), self.longest))
+        return DurationLinks(links[0], links[1], self.of_durations.table(self.durations(vector), self.longest))
 
     def chain_of(self, columns: Columns, vector: Floats) -> DurationChain:
         """Return the model that has these parameters."""
@@ -100,14 +101,14 @@ class DurationLayout(NumberChainLayout):
         tables, emissions = plain.split(vector) if isinstance(plain, NumberChainLayout) else (vector, [])
         moves = plain.parts(tables)[0][0][1]
         rest = self.whole(self.settled(tables), emissions)
-        family = self._family
+        family = self.of_durations
         own = family.started(np.diag(moves), self.longest) if durations is None else family.nearest(durations)
         return self.with_durations(rest, own)
 
     def even(self) -> Floats:
         """Return parameters under which all states are alike but where they are known."""
         stay = np.full(self.states, 0.5)
-        return self.with_durations(super().even(), self._family.started(stay, self.longest))
+        return self.with_durations(super().even(), self.of_durations.started(stay, self.longest))
 
     def relabelled(self, vector: Floats, order: Integers) -> Floats:
         """Return parameters of one chain with states in another order; what is known of states is as it was."""
@@ -119,11 +120,11 @@ class DurationLayout(NumberChainLayout):
 
     def maximised_durations(self, vector: Floats, ended: Floats, censored: Floats, prior: Floats) -> Floats:
         """Return the parameters of durations of highest expected log-likelihood, given pseudo-counts of each."""
-        return self._family.maximised(self.durations(vector), ended, censored, prior.flat[0])
+        return self.of_durations.maximised(self.durations(vector), ended, censored, prior.flat[0])
 
     def log_duration_prior(self, vector: Floats, prior: Floats) -> float:
         """Return the log density of the prior of durations, given pseudo-counts of each."""
-        return self._family.log_prior(self.durations(vector), prior.flat[0])
+        return self.of_durations.log_prior(self.durations(vector), prior.flat[0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,7 +156,12 @@ class DurationObjective(NumberChainObjective):
         """Return what is expected of all sequences, and the log density of each."""
         tables, emissions = self.layout.split(parameters)
         with one_thread():
-            return self.walk.counts(self.layout.segments(parameters), self.layout.parts(tables)[1], emissions)
+            return self.found(tables, emissions, self.layout.durations(parameters))
+
+    def found(self, tables: Floats, emissions: Sequence[Any], durations: Floats) -> NumberCounts:
+        """Return what is expected of all sequences, given tables, emissions and the parameters of durations."""
+        segments = self.layout.segments(self.layout.with_durations(tables, durations))
+        return self.walk.counts(segments, self.layout.parts(tables)[1], emissions)
 
     def expected_links(self, parameters: Floats) -> list[Floats]:
         """Return how many steps are expected in each state."""

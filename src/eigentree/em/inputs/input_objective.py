@@ -15,6 +15,7 @@ from eigentree.em.multistart import Candidate, multistart, run_each
 from eigentree.em.number_chains import NumberChainLayout, markov_objective
 from eigentree.em.optimize.objective import Evaluation, ExpectedCounts
 from eigentree.emissions.covariates.multinomial_logit import multinomial_logit, score
+from eigentree.errors import DataError
 from eigentree.inference.sequences.input_chain import DependentTable, InputTables
 from eigentree.inference.sequences.input_steps import InputLinks
 from eigentree.inference.sequences.number_steps import NumberPass
@@ -22,14 +23,14 @@ from eigentree.inference.sequences.number_steps import NumberPass
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from eigentree.arrays import Booleans, Floats
+    from eigentree.arrays import Booleans, Floats, Integers
     from eigentree.data.sequences.inputs import InputSequences
     from eigentree.em.multistart import Multistart
     from eigentree.emissions.base import Emission
     from eigentree.inference.sequences.input_chain import Dependence
     from eigentree.inference.sequences.number_steps import NumberCounts, Numbered
 
-__all__ = ["InputLayout", "InputObjective", "fit_with_inputs", "gradient_of", "without_inputs"]
+__all__ = ["InputLayout", "InputObjective", "fit_from_tables", "fit_with_inputs", "gradient_of", "without_inputs"]
 
 PART_STEPS = 2**16
 """Steps of the sequences that are passed through together where transitions depend on inputs."""
@@ -47,21 +48,29 @@ class InputLayout(NumberChainLayout):
         How start, transitions, and each channel's emissions depend on inputs.
     rank : int
         How many columns of the design do not depend on others linearly.
+    groups : array of int, optional
+        Those of first states, as a `DependentTable` has them.
     """
 
     covariates: int = 1
     kinds: tuple[Dependence, ...] = ()
     rank: int = 1
+    groups: Integers | None = None
 
     @classmethod
     def of(  # type: ignore[override]
-        cls, plain: ChainLayout, design: Floats, kinds: tuple[Dependence, ...], numbers: Numbered
+        cls,
+        plain: ChainLayout,
+        design: Floats,
+        kinds: tuple[Dependence, ...],
+        numbers: Numbered,
+        groups: Integers | None = None,
     ) -> InputLayout:
         """Return where parameters stand, given those of the chain without inputs and the inputs that differ."""
         scales = np.abs(design).max(axis=0)
         rank = int(np.linalg.matrix_rank(design / np.where(scales > 0, scales, 1.0)))
         own = (plain.sizes, plain.order, plain.channels, plain.allowed, plain.starts, dict(numbers))
-        return cls(*own, design.shape[1], kinds, rank)
+        return cls(*own, design.shape[1], kinds, rank, groups)
 
     @cached_property
     def plain(self) -> NumberChainLayout:
@@ -86,6 +95,8 @@ class InputLayout(NumberChainLayout):
         ]
         if self.starts:
             counts[0] = 0
+        if self.groups is not None:
+            counts[0] -= (self.rank - 1) * int((np.diff(self.groups) == 0).sum())
         return sum(counts) + sum(emission.n_parameters for emission in self.numbers.values())
 
     def vector_of(self, tables: Sequence[DependentTable], emissions: Sequence[Emission]) -> Floats:
@@ -94,11 +105,13 @@ class InputLayout(NumberChainLayout):
 
     def dependent(self, vector: Floats) -> tuple[list[DependentTable], list[Emission]]:
         """Return start, transitions and emissions of a vector, and the emissions of numbers."""
-        tables, start = [], 0
+        tables: list[DependentTable] = []
+        start = 0
         for kind, own in zip(self.kinds, self.possibles, strict=True):
             shape = own.shape if kind == "fixed" else (self.covariates, *own.shape)
             end = start + math.prod(shape)
-            tables.append(DependentTable(kind, vector[start:end].reshape(shape), own))
+            groups = None if tables else self.groups
+            tables.append(DependentTable(kind, vector[start:end].reshape(shape), own, groups))
             start = end
         made = []
         for emission in self.numbers.values():
@@ -286,6 +299,12 @@ def _maximised(table: DependentTable, counts: Floats, design: Floats) -> Depende
         wide = counts if table.kind == "tables" else counts[0]
         totals = wide.sum(axis=-1, keepdims=True)
         return replace(table, array=np.divide(wide, totals, out=table.array.copy(), where=totals > 0))
+    if table.groups is not None:
+        coefficients, shares = table.of_groups
+        of_groups = np.add.reduceat(counts[:, 0], np.flatnonzero(np.diff(table.groups, prepend=-1)), axis=1)
+        used, totals = of_groups.any(axis=1), of_groups.sum(axis=0)[table.groups]
+        shares = np.divide(counts[:, 0].sum(axis=0), totals, out=shares, where=totals > 0)
+        return table.with_groups(multinomial_logit(design[used], of_groups[used], coefficients), shares)
     array = table.array.copy()
     for row, own in enumerate(table.possible):
         used = counts[:, row].any(axis=1)
@@ -311,6 +330,19 @@ def without_inputs(fit: ChainFit) -> ChainFit:
         return fit
     held = fit.validation.plain if isinstance(fit.validation, InputObjective) else None
     return replace(fit, whole=fit.whole.plain, validation=held)
+
+
+def fit_from_tables(fit: ChainFit, tables: InputTables) -> Iterator[Multistart]:
+    """Yield the state of a fit, again and again, until its run from the tables of a model has converged."""
+    whole = fit.whole
+    assert isinstance(whole, InputObjective)
+    start = whole.layout.vector_of(
+        [tables.start, tables.transitions, *tables.emissions], [*tables.numbers.values()]
+    )
+    if (number := whole.evaluated(start).impossible) >= 0:
+        raise DataError(f"sequence {number} is impossible under the model that the fit starts from")
+    how = (fit.stopping, fit.max_iter, fit.accelerate, fit.validation)
+    yield from run_each(fit.sample, [Candidate("given", partial(np.copy, start))], *how)
 
 
 def fit_with_inputs(

@@ -190,7 +190,10 @@ class Membership(Emission):
         square = fits and int(self.kept.sum()) == self.whitening.shape[1]
         finite = all(np.isfinite(each).all() for each in (self.coefficients, self.shares, self.whitening))
         normalised = math.isclose(self.shares.sum(), 1.0, abs_tol=1e-9) and bool((self.shares >= 0).all())
-        return square and finite and normalised and self.reach > 0
+        try:
+            return square and finite and normalised and self.reach > 0 and bool(np.isfinite(self._whitened).all())
+        except np.linalg.LinAlgError:
+            return False
 
 
 def need_known(cells: Floats) -> None:

@@ -7,19 +7,20 @@ from typing import TYPE_CHECKING, Any, get_args
 import numpy as np
 
 from eigentree.data.sequences.inputs import InputSequences, are_symbols, learned_inputs
+from eigentree.data.tables.columns import Columns
 from eigentree.em.inputs.input_objective import InputLayout
 from eigentree.em.number_chains import NumberChainLayout
-from eigentree.errors import ParameterError, did_you_mean, quoted
+from eigentree.errors import DataError, ParameterError, did_you_mean, quoted
 from eigentree.inference.sequences.input_chain import Affected
 from eigentree.validation import check_cells
 
 if TYPE_CHECKING:
+    from eigentree.arrays import Integers
     from eigentree.data.sequences.sequence_codes import Sequences
-    from eigentree.data.tables.columns import Columns
     from eigentree.em.chain_fit import ChainLayout
     from eigentree.inference.sequences.input_chain import Dependence
 
-__all__ = ["affected_tables", "chain_with_inputs"]
+__all__ = ["affected_tables", "chain_with_inputs", "check_constant"]
 
 
 def affected_tables(given: Any) -> tuple[str, ...]:
@@ -37,18 +38,42 @@ def affected_tables(given: Any) -> tuple[str, ...]:
     return tuple(names)
 
 
+def check_constant(sequences: InputSequences) -> None:
+    """Raise `DataError` unless inputs, which are covariates of sequences, are the same at all steps of each."""
+    number = np.repeat(np.arange(sequences.count), sequences.lengths)
+    differs = (np.diff(number) == 0) & (np.diff(sequences.which) != 0)
+    if differs.any():
+        raise DataError(
+            f"the inputs of a mixture are covariates of each sequence, and those of sequence "
+            f"{number[differs.argmax()]} differ from step to step; give one row for each sequence"
+        )
+
+
 def chain_with_inputs(
-    layout: ChainLayout, sequences: Sequences, inputs: Any, affected: tuple[str, ...]
+    layout: ChainLayout,
+    sequences: Sequences,
+    inputs: Any,
+    affected: tuple[str, ...],
+    groups: Integers | None = None,
 ) -> tuple[InputSequences, Columns, InputLayout]:
-    """Return sequences with their inputs, the columns of these, and where each parameter stands."""
+    """Return sequences with their inputs, the columns of these, and where each parameter stands.
+
+    `groups` of states: in which of them a sequence starts depends on inputs, by a logit, and nothing else does.
+    """
     if layout.order > 1 or len(layout.sizes) > 1:
         raise ParameterError(
             "inputs are for one hidden chain of order 1; give hidden_states as one number and order=1, or no inputs"
         )
-    columns = learned_inputs(inputs, sequences)
-    both = InputSequences.joined(sequences, inputs, columns)
+    if isinstance(sequences, InputSequences) and isinstance(inputs, Columns):
+        columns, both, symbols = inputs, sequences, are_symbols(inputs) and groups is None
+    else:
+        columns = learned_inputs(inputs, sequences)
+        symbols = are_symbols(columns) and groups is None
+        both = InputSequences.joined(sequences, inputs, columns, symbols=symbols)
+    if groups is not None:
+        check_constant(both)
     states, channels = layout.states, sequences.columns
-    how: Dependence = "tables" if are_symbols(columns) else "logit"
+    how: Dependence = "tables" if symbols else "logit"
     numbers = dict(layout.numbers) if isinstance(layout, NumberChainLayout) else {}
     shown: list[Dependence] = []
     for place in range(len(channels.names)):
@@ -72,4 +97,4 @@ def chain_with_inputs(
             check_cells(
                 "the tables of all inputs", count * len(both.design), "join or round inputs", ParameterError
             )
-    return both, columns, InputLayout.of(layout, both.design, kinds, numbers)
+    return both, columns, InputLayout.of(layout, both.design, kinds, numbers, groups)

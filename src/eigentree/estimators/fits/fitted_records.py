@@ -5,16 +5,25 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from eigentree.counting.additive import read_stored, stored_content
 from eigentree.counting.statistics import Statistics, check_counts
 from eigentree.data.sequences.steps import FORM
 from eigentree.data.tables.columns import columns_content, columns_of
 from eigentree.em.stored_learning import LEARNER, SEARCH, START
 from eigentree.errors import FileError
-from eigentree.inference.sequences.stored_chain import chain_content, read_chain
+from eigentree.inference.grammars.stored_grammar import grammar_content, read_grammar
+from eigentree.inference.sequences.stored_chain import chain_content, read_chain, read_clusters
 from eigentree.inference.stored_network import network_content, read_network
 from eigentree.io.codec import FLAG, NUMBER, SERIES, VALUE, WHOLE, Field, Record, optional, within
 from eigentree.planning.stored_plan import plan_content, read_plan
+from eigentree.spectral.grammars.stored_spectra import (
+    read_spectra,
+    read_spectral,
+    spectra_content,
+    spectral_content,
+)
 from eigentree.spectral.learn.stored_fit import (
     model_content,
     read_model,
@@ -54,6 +63,10 @@ def _tried(reader: Reader, content: Any, at: At) -> Any:
 
 
 COLUMNS = Field(lambda writer, name, value: columns_content(value), lambda reader, content, at: columns_of(content))
+CLUSTERS = Field(
+    lambda writer, name, value: np.bincount(value).tolist(),
+    lambda reader, content, at: read_clusters(content, at.known["model_"]),
+)
 CHAIN = within(chain_content, lambda reader, content, known: read_chain(reader, content, known["columns_"]))
 
 
@@ -68,6 +81,16 @@ NETWORK_FIELDS = {
     "columns": COLUMNS,
     "network": within(network_content, lambda reader, content, _: read_network(reader, content)),
     **ITERATIONS,
+}
+
+SEQUENCE_FIELDS = {
+    "columns": COLUMNS,
+    "form": FORM,
+    "chain": CHAIN,
+    "n_parameters": WHOLE,
+    **ITERATIONS,
+    "start": _start("step"),
+    **COURSE,
 }
 
 EM = Record(
@@ -102,17 +125,10 @@ RECORDS = {
         {"search": SEARCH},
         suffix="_",
     ),
-    "EMHMM": Record(
-        "EMHMM",
-        {
-            "columns": COLUMNS,
-            "form": FORM,
-            "chain": CHAIN,
-            "n_parameters": WHOLE,
-            **ITERATIONS,
-            "start": _start("step"),
-            **COURSE,
-        },
+    "EMHMM": Record("EMHMM", SEQUENCE_FIELDS, attributes={"chain": "model_"}, suffix="_"),
+    "MixtureHMM": Record(
+        "MixtureHMM",
+        {**SEQUENCE_FIELDS, "state_clusters": CLUSTERS},
         attributes={"chain": "model_"},
         suffix="_",
     ),
@@ -127,6 +143,27 @@ RECORDS = {
             **COURSE,
         },
         attributes={"chain": "model_"},
+        suffix="_",
+    ),
+    "LatentGrammar": Record(
+        "LatentGrammar",
+        {
+            "grammar": within(grammar_content, lambda reader, content, _: read_grammar(reader, content)),
+            "n_parameters": WHOLE,
+            **ITERATIONS,
+            "start": _start("node"),
+            **COURSE,
+        },
+        suffix="_",
+    ),
+    "SpectralLatentGrammar": Record(
+        "SpectralLatentGrammar",
+        {
+            "model": within(spectral_content, lambda reader, content, _: read_spectral(reader, content)),
+            "report": within(
+                spectra_content, lambda reader, content, known: read_spectra(reader, content, known["model_"])
+            ),
+        },
         suffix="_",
     ),
     "SpectralHMM": Record(

@@ -129,12 +129,17 @@ class HiddenSequenceMixin(ChainTablesMixin, SequenceMixin):
     ) -> Criteria:
         """Return all information criteria by name, with log-likelihood, parameters and entropy R² of the steps.
 
-        `Criteria` says what each is. They compare fits of maximum likelihood, as `bic` does.
+        `Criteria` says what each is. They compare fits of maximum likelihood, as `bic` does. The entropy R² of a
+        mixture is that of its clusters.
         """
         sequences = self._sequences(X, lengths, inputs)
-        weights = np.repeat(positive_weights(sample_weight, sequences.count), sequences.lengths)
+        weights = positive_weights(sample_weight, sequences.count)
+        return self._criteria(sequences, sample_weight, self._certainty(sequences, weights))
+
+    def _certainty(self, sequences: Sequences, weights: Floats) -> list[tuple[Floats, Floats]]:
+        """Return the posteriors of what is hidden, and how often each of them counts."""
         found = self.model_.of_each(self._of_steps(self.model_.smoothed(sequences)))
-        return self._criteria(sequences, sample_weight, [(posterior, weights) for posterior in found])
+        return [(posterior, np.repeat(weights, sequences.lengths)) for posterior in found]
 
     def to_network(self, length: int) -> LatentNetwork:
         """Return the `LatentNetwork` of sequences of one length, with the same tables at every step.

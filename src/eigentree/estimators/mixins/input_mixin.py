@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from eigentree.inference.networks.network import LatentNetwork
     from eigentree.uncertainty.estimates import Estimates
 
-__all__ = ["InputMixin"]
+__all__ = ["DIFFER", "InputMixin"]
 
 
 class InputMixin(UncertaintyMixin, HiddenSequenceMixin):
@@ -77,12 +77,15 @@ class InputMixin(UncertaintyMixin, HiddenSequenceMixin):
         codes, values = columns.given_codes(inputs), columns.given_values(inputs)
         row = np.array([[codes[name] for name in columns.names]])
         numbers = np.array([[values[columns.names[place]] for place in columns.number_places]])
-        chain = model.at(design_of(columns, row, numbers)[0])
-        kept = ("columns_", "form_", "n_parameters_", "start_", "history_", "validation_history_", "objectives_")
-        fitted = {name: getattr(self, name) for name in (*kept, "n_iter_", "converged_")}
+        chain = model.at(design_of(columns, row, numbers, model.symbols)[0])
         plain: Self = cloned(self)
-        vars(plain).update(fitted | {"model_": chain})
+        vars(plain).update(self._fitted | {"model_": chain})
         return plain
+
+    @property
+    def _fitted(self) -> dict[str, Any]:
+        """All fitted attributes, by name."""
+        return {name: value for name, value in vars(self).items() if name[-1] == "_" and name[0] != "_"}
 
     @property
     def coefficients_(self) -> TablesByName:

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from eigentree.data.tables.state_rules import check_rules
-from eigentree.em.em_report import EMReport, StartReport
+from eigentree.em.em_report import EMReport, StartReport, Unit
 from eigentree.em.optimize.stopping import USUAL_TOLERANCES
 from eigentree.errors import ParameterError, quoted
+from eigentree.estimators.mixins.constructor_parameters import Parameters
 from eigentree.estimators.mixins.uncertainty_mixin import UncertaintyMixin
 from eigentree.messages import notice, renamed
 from eigentree.progress import shown_progress
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = [
     "OLD_MULTISTART",
     "IterativeMixin",
+    "RunsMixin",
     "warn_interrupted",
     "warn_not_converged",
 ]
@@ -38,8 +40,8 @@ WHOLES = {"row": "rows", "step": "sequences", "node": "trees"}
 """What is passed over, by the unit that gains are judged by."""
 
 
-class IterativeMixin(UncertaintyMixin):
-    """Checks, progress, fitted attributes, report and standard errors of an estimator that is fitted by EM."""
+class RunsMixin(Parameters):
+    """Checks, progress, fitted attributes and report of an estimator that is fitted by EM."""
 
     structure: Any
     categories: Any
@@ -76,7 +78,7 @@ class IterativeMixin(UncertaintyMixin):
         if not (isinstance(self.pseudo_counts, str) and self.pseudo_counts in self._pseudo_count_rules):
             finite_number("pseudo_counts", self.pseudo_counts, 0.0)
 
-    def _check_runs(self: Any, initialisers: Iterable[str], given: type) -> None:
+    def _check_runs(self: Any, initialisers: Iterable[str], given: type | tuple[type, ...]) -> None:
         """Raise `ParameterError` unless runs are possible, from initialisers or from what users give."""
         whole_number("n_init", self.n_init)
         whole_number("max_iter", self.max_iter)
@@ -120,6 +122,10 @@ class IterativeMixin(UncertaintyMixin):
             "n_iter_": best.iterations,
             "converged_": best.converged,
         }
+
+
+class IterativeMixin(RunsMixin, UncertaintyMixin):
+    """What an estimator of tables that is fitted by EM has: runs, and standard errors."""
 
 
 def warn_not_converged(converged: bool, most: int, argument: str = "max_iter") -> None:

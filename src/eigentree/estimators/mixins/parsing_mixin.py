@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,15 +23,13 @@ if TYPE_CHECKING:
     from eigentree.inference.grammars.chart_parser import Parse
     from eigentree.inference.grammars.grammar import Grammar
 
-__all__ = ["ParsingMixin"]
+__all__ = ["ParsingMixin", "SentenceMixin"]
 
 
 class ParsingMixin(Parameters):
-    """What a fitted grammar answers about plain sentences: their trees and log probabilities."""
+    """What a fitted grammar answers about plain sentences: their trees."""
 
     binarisation: Factoring | None
-    n_jobs: int
-    grammar_: Grammar
 
     @our_arithmetic
     def parse(self, sentences: Any, pruning: float = 1e-3) -> list[Tree]:
@@ -56,9 +55,9 @@ class ParsingMixin(Parameters):
         >>> model.parse(["stars sees her"])
         [Tree('(S (NP stars) (VP (V sees) (NP her)))')]
         """
-        given, parses = self._parses(sentences, finite_number("pruning", pruning, 0.0, most=1.0))
-        grammar = self.grammar_
-        likely = max(range(len(grammar.states)), key=lambda label: float(grammar.root(label).sum()))
+        self._require_fit()
+        parser = self._parser(finite_number("pruning", pruning, 0.0, most=1.0))
+        given, parses = self._parses(sentences, parser)
         flat = [number for number, parse in enumerate(parses) if parse.tree is None]
         if flat:
             shown = quoted(" ".join(word or "()" for word in given[flat[0]]))
@@ -66,12 +65,27 @@ class ParsingMixin(Parameters):
                 f"{len(flat)} of {len(given)} sentences have no tree of the grammar, the first of them number "
                 f"{flat[0]}, {shown}: they become one node each; with unseen='witten_bell' nearly all have trees"
             )
-        label = grammar.symbols.labels[likely]
+        label = parser.likely_root
         trees = [parse.tree or Tree(label, words) for parse, words in zip(parses, given, strict=True)]
         if self.binarisation is None:
             return trees
         normal = Binarisation(self.binarisation)
         return [normal.restored(tree) for tree in trees]
+
+    @abstractmethod
+    def _parser(self, pruning: float) -> ChartParser:
+        """Return what parses sentences."""
+
+    def _parses(self, sentences: Any, parser: ChartParser) -> tuple[list[tuple[str | None, ...]], list[Parse]]:
+        threads = whole_number("n_jobs", getattr(self, "n_jobs", 1), most=MOST_THREADS)
+        given = list(sentences_of(sentences))
+        return given, list(in_order(lambda number: parser.parse(given[number]), len(given), threads))
+
+
+class SentenceMixin(ParsingMixin):
+    """What a grammar with hidden states answers about plain sentences: their log probabilities, too."""
+
+    grammar_: Grammar
 
     @our_arithmetic
     def score_sentences(self, sentences: Any) -> Floats:
@@ -82,11 +96,8 @@ class ParsingMixin(Parameters):
         sentences : list of str, of lists of str, or of trees, whose words are scored
             A word that is None is missing, and marginalised out.
         """
-        return np.array([parse.log_prob for parse in self._parses(sentences, 0.0)[1]])
-
-    def _parses(self, sentences: Any, pruning: float) -> tuple[list[tuple[str | None, ...]], list[Parse]]:
         self._require_fit()
-        threads = whole_number("n_jobs", self.n_jobs, most=MOST_THREADS)
-        given = list(sentences_of(sentences))
-        parser = ChartParser(self.grammar_, pruning)
-        return given, list(in_order(lambda number: parser.parse(given[number]), len(given), threads))
+        return np.array([parse.log_prob for parse in self._parses(sentences, self._parser(0.0))[1]])
+
+    def _parser(self, pruning: float) -> ChartParser:
+        return ChartParser.of(self.grammar_, pruning)

@@ -87,7 +87,8 @@ class SequenceMixin(Parameters):
                 f"the model was fitted with inputs ({', '.join(map(repr, columns.names))}), so it needs them: give "
                 f"inputs=, one row for each step or for each sequence"
             )
-        return InputSequences.joined(sequences, inputs, columns, ahead)
+        model: Any = self.model_
+        return InputSequences.joined(sequences, inputs, columns, ahead, getattr(model, "symbols", None))
 
     def _parted(self, X: Any, inputs: Any) -> tuple[Any, Any]:
         """Return sequences and inputs, where a frame may hold both."""

@@ -9,7 +9,6 @@ from eigentree.data.streams.sources import is_stream
 from eigentree.data.tables.labeled_table import LabeledTable, TablesByName
 from eigentree.errors import DataError, ParameterError
 from eigentree.estimators.mixins.constructor_parameters import Parameters
-from eigentree.estimators.mixins.sequence_mixin import SequenceMixin
 from eigentree.validation import our_arithmetic
 
 if TYPE_CHECKING:
@@ -113,9 +112,6 @@ class UncertaintyMixin(Parameters):
         given: dict[str, Any] = {"lengths": lengths, "sample_weight": sample_weight, "inputs": inputs}
         if X is None:
             X, given = self._training
-        given = dict(given)
-        if isinstance(self, SequenceMixin):
-            X, given["inputs"] = self._parted(X, given.get("inputs"))
         fitted = FittedModel.of(self, X, given.get("lengths"), given.get("sample_weight"), given.get("inputs"))
         return Information(free_model(fitted)).estimates(statistic, kind, clusters, strata)
 

@@ -157,14 +157,16 @@ class Backoff:
     def witten_bell(cls, layout: GrammarLayout) -> Backoff:
         """Return the estimate of Witten and Bell (1991): each rule was new once, when it was seen first.
 
-        Of n expansions of a label, t of which differ, t / (n + t) are expected to be new. Labels of children and
-        words are then as frequent as elsewhere, but for one occurrence more of each.
+        Of n expansions of a label, t of which differ, t / (n + t) are expected to be new, half of one more having
+        two children and half a word. Labels of children and words are then as frequent as elsewhere, but for one
+        occurrence more of each.
         """
         symbols = layout.symbols
         labels, words = len(layout.states), len(symbols.words.names)
         parents, own = symbols.rules[:, 0], symbols.lexicon[:, 0]
         seen = np.bincount(parents, symbols.rule_counts, labels) + np.bincount(own, symbols.lexicon_counts, labels)
-        pairs, pairs_of_words = np.bincount(parents, minlength=labels), np.bincount(own, minlength=labels)
+        pairs = np.bincount(parents, minlength=labels) + 0.5
+        pairs_of_words = np.bincount(own, minlength=labels) + 0.5
         total = seen + pairs + pairs_of_words
         both = np.repeat(symbols.rule_counts, 2)
         children = np.bincount(symbols.rules[:, 1:].ravel(), both, labels) + 1.0

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from eigentree.data.sequences.inputs import are_symbols
 from eigentree.inference.sequences.hmm_chain import Chain
 from eigentree.inference.sequences.input_steps import InputLinks, StepMajor, chosen
 from eigentree.inference.sequences.number_cells import mixture_means, quantiles_of_mixture
@@ -49,11 +50,15 @@ class DependentTable:
         classes); of "logit" coefficients, shape (covariates, rows, classes), zero in the first class of a row that
         is possible.
     possible : array of bool, shape (rows, classes)
+    groups : array of int, shape (classes,), optional
+        Of a logit of one row: the group of each class, 0, 0, …, 1, …. Which group it is depends on inputs, which
+        class of it does not: their coefficients differ in intercepts only, those of the first covariate.
     """
 
     kind: Dependence
     array: Floats
     possible: Booleans
+    groups: Integers | None = None
 
     def proba(self, design: Floats) -> Floats:
         """Return the probabilities at inputs, shape (inputs, rows, classes); of one input where it is fixed."""
@@ -89,7 +94,24 @@ class DependentTable:
         if self.kind == "logit":
             reference = possible.argmax(axis=1)
             array = np.where(possible, array - array[:, np.arange(len(reference)), reference, None], 0.0)
-        return replace(self, array=array, possible=possible)
+        groups = None if self.groups is None else np.sort(self.groups)
+        return replace(self, array=array, possible=possible, groups=groups)
+
+    @property
+    def of_groups(self) -> tuple[Floats, Floats]:
+        """The coefficients of groups, shape (covariates, groups), and P(class | its group), shape (classes,)."""
+        assert self.groups is not None
+        firsts, raw = np.flatnonzero(np.diff(self.groups, prepend=-1)), np.exp(self.array[0, 0])
+        totals = np.add.reduceat(raw, firsts)
+        found = self.array[:, 0, firsts].copy()
+        found[0] = np.log(totals)
+        return found - found[:, :1], raw / totals[self.groups]
+
+    def with_groups(self, coefficients: Floats, shares: Floats) -> DependentTable:
+        """Return the table with other coefficients of groups, and other P(class | its group)."""
+        array = coefficients[:, None, self.groups]
+        array[0, 0] += np.log(np.maximum(shares, np.finfo(np.float64).tiny))
+        return replace(self, array=array - array[..., :1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,6 +181,12 @@ class InputChain:
     def numbers(self) -> Numbered:
         """The emission of each group of number channels."""
         return self.tables.numbers
+
+    @property
+    def symbols(self) -> bool:
+        """Whether each input has tables of its own."""
+        kinds = {table.kind for _, table in self.tables.named(self.columns.names)}
+        return are_symbols(self.input_columns) and "logit" not in kinds
 
     def at(self, design: Floats) -> Chain:
         """Return the chain without inputs that this one is where all inputs are those of one row of a design."""

@@ -18,12 +18,12 @@ from eigentree.inference.sequences.tree_chain import TreeChain
 from eigentree.io.documents import Section, whole
 
 if TYPE_CHECKING:
-    from eigentree.arrays import Floats
+    from eigentree.arrays import Floats, Integers
     from eigentree.data.tables.columns import Columns
     from eigentree.emissions.base import Emission
     from eigentree.io.stores import Reader, Writer
 
-__all__ = ["chain_content", "read_chain"]
+__all__ = ["chain_content", "read_chain", "read_clusters"]
 
 SUM_ROUNDING = 1e-9
 
@@ -40,6 +40,8 @@ def chain_content(writer: Writer, chain: Chain | InputChain) -> dict[str, Any]:
         possible = chain.tables.transitions.possible.astype(np.float64)
         writer.flat("tables", [possible, *(table.array for table in tables)])
         inputs = {"columns": columns_content(chain.input_columns), "kinds": [table.kind for table in tables]}
+        if (groups := chain.tables.start.groups) is not None:
+            inputs["groups"] = np.bincount(groups).tolist()
         return {"states": chain.states, "order": 1, "inputs": inputs} | _numbers_content(writer, chain)
     lasting = [chain.durations] if isinstance(chain, DurationChain) else []
     writer.flat("tables", [*(table for links in chain.chains for table in links), *chain.emissions, *lasting])
@@ -99,9 +101,9 @@ def read_chain(reader: Reader, content: Any, columns: Columns) -> Chain | InputC
 
 def _read_with_inputs(reader: Reader, entry: Section, columns: Columns, states: int) -> InputChain:
     """Return a chain whose tables depend on inputs."""
-    inner = Section(entry["inputs"], "the inputs of a chain", ("columns", "kinds"))
+    inner = Section(entry["inputs"], "the inputs of a chain", ("columns", "kinds"), ("groups",))
     input_columns, kinds = columns_of(inner["columns"]), inner.texts("kinds")
-    symbols = input_columns.states[0] if are_symbols(input_columns) else 0
+    symbols = input_columns.states[0] if are_symbols(input_columns) and "logit" not in kinds else 0
     allowed = {"fixed", "tables" if symbols else "logit"}
     if len(kinds) != 2 + len(columns.names) or not set(kinds) <= allowed & set(get_args(Dependence)):
         raise FileError("each table of a chain with inputs is fixed, or depends on them as all others do")
@@ -117,11 +119,32 @@ def _read_with_inputs(reader: Reader, entry: Section, columns: Columns, states: 
     for place, (kind, array) in enumerate(zip(kinds, arrays, strict=True)):
         own = possible > 0 if place == 1 else np.ones(plain[place], np.bool_)
         dependence: Any = kind
-        table = DependentTable(dependence, array, own)
+        table = DependentTable(dependence, array, own, _groups(inner, states) if place == 0 else None)
         _check_dependent(table)
         tables.append(table)
     numbers = _numbers(reader, entry, columns, (states, states * max(symbols, 1)))
     return InputChain(columns, input_columns, InputTables(tables[0], tables[1], tuple(tables[2:]), numbers))
+
+
+def read_clusters(content: Any, chain: Chain | InputChain) -> Integers:
+    """Return the cluster of each state of a chain that stays within the states of one, given their numbers."""
+    if type(content) is not list:
+        raise FileError("the states of clusters are a list of numbers")
+    sizes = [whole(size, "the states of a cluster", 1, MOST_ENTRIES) for size in content]
+    if sum(sizes) != chain.states or len(chain.sizes) > 1:
+        raise FileError("the clusters of a model do not have its states, each once")
+    clusters = np.repeat(np.arange(len(sizes)), sizes)
+    links = [chain.tables.transitions.possible] if isinstance(chain, InputChain) else chain.links[1:]
+    if any((table[..., clusters[:, None] != clusters] != 0).any() for table in links):
+        raise FileError("a chain of clusters moves from one to another")
+    if isinstance(chain, InputChain):
+        groups, kinds = (
+            chain.tables.start.groups,
+            [table.kind for _, table in chain.tables.named(chain.columns.names)],
+        )
+        if groups is None or not np.array_equal(groups, clusters) or set(kinds[1:]) != {"fixed"}:
+            raise FileError("the inputs of a chain of clusters are covariates of these alone")
+    return clusters
 
 
 def _check_distributions(table: Floats) -> None:
@@ -133,6 +156,8 @@ def _check_dependent(table: DependentTable) -> None:
     """Raise `FileError` unless a table holds distributions, or coefficients of finite size and zero reference."""
     array, possible = table.array, table.possible
     if table.kind != "logit":
+        if table.groups is not None:
+            raise FileError("groups are those of a chain whose first state depends on inputs by a logit")
         _check_distributions(array)
         if (array[..., ~possible] != 0).any():
             raise FileError("a chain moves to a state that may not follow")
@@ -140,6 +165,18 @@ def _check_dependent(table: DependentTable) -> None:
     reference = possible.argmax(axis=1)
     if not np.isfinite(array).all() or array[:, np.arange(len(reference)), reference].any():
         raise FileError("the coefficients of a chain are finite, and zero for the first class that is possible")
+    if table.groups is not None and (np.diff(array[1:, 0], axis=1)[:, np.diff(table.groups) == 0] != 0).any():
+        raise FileError("the coefficients of states of one group differ in intercepts only")
+
+
+def _groups(inputs: Section, states: int) -> Integers | None:
+    """Return the group of each first state, if there are groups."""
+    if not inputs.has("groups"):
+        return None
+    sizes = inputs.wholes("groups", 1, states)
+    if sum(sizes) != states:
+        raise FileError("the groups of a chain do not have its states, each once")
+    return np.repeat(np.arange(len(sizes)), sizes)
 
 
 def _numbers(

@@ -1,0 +1,1 @@
+"""Commands about trees and the grammars that are learned from them."""

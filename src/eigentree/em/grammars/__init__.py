@@ -1,0 +1,1 @@
+"""EM of latent-variable grammars: the objective of trees, split-merge training."""
