@@ -49,6 +49,13 @@ COMMANDS = (
         "grammars.grammar_commands:app",
         ("fit", "score", "parse", "sample"),
     ),
+    Command(
+        "hidden-tree",
+        "Fit",
+        "hidden states of the nodes of trees: fit, score, decode, impute",
+        "trees.hidden_tree_commands:app",
+        ("fit", "score", "decode", "impute"),
+    ),
     Command("inspect", "Use", "the contents of a file of eigentree", "inspect:inspect"),
     Command("goodness", "Use", "how well a model fits, and how certain classes are", "goodness:goodness"),
     Command("estimates", "Use", "parameters with standard errors and intervals", "parameter_estimates:estimates"),
