@@ -95,15 +95,15 @@ class LatentClassModel(EMJunctionTree):
 
     Notes
     -----
-    **covariates** that are numbers are taken as they are, others as indicators of each label but the first. Rows that
-    miss one are left out of the fit (with a notice), and get the shares of the classes where they are scored. The
-    columns of an array are called x0, x1, ….
+    **covariates** that are numbers are taken as they are, others as indicators of each label but the first. Rows
+    that miss one are left out of the fit (with a notice), and get the shares of the classes where they are
+    scored. The columns of an array are called x0, x1, ….
 
-    **pseudo_counts** of 1e-6 change the log-likelihood by about a millionth per entry of the tables; but an answer that
-    nobody in a class gave is rare there and not impossible, so that new rows have a finite score.
+    **pseudo_counts** of 1e-6 change the log-likelihood by about a millionth per entry of the tables; but an
+    answer that nobody in a class gave is rare there and not impossible, so that new rows have a finite score.
 
-    **measurement_invariance**: models with fewer such items are larger, and `likelihood_ratio_test` compares them. Where
-    there are none, classes are numbered alike in all groups by how much they resemble each other.
+    **measurement_invariance**: models with fewer such items are larger, and `likelihood_ratio_test` compares
+    them. Where there are none, classes are numbered alike in all groups by how much they resemble each other.
 
     Examples
     --------
