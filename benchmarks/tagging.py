@@ -158,7 +158,6 @@ def random_field(train: Words, test: Words) -> Reached:
 METHODS: dict[str, Callable[[Words, Words], Reached]] = {
     "most common of the letter": most_common,
     "generative, letters": tagged(1, "generative", windows=False),
-    "generative, letters, 2 states": tagged(2, "generative", windows=False),
     "generative, windows": tagged(1, "generative", windows=True),
     "conditional, letters": tagged(1, "conditional", windows=False),
     "conditional, windows": tagged(1, "conditional", windows=True),

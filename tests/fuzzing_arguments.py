@@ -802,7 +802,7 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
             "aic": {},
         }.items()
     },
-    "LatentGrammar.sample": {"n_samples": of(0, 1, 5), "random_state": seed, "max_nodes": of(1, 100, 10**5)},
+    "LatentGrammar.sample": {"n": of(0, 1, 5), "random_state": seed, "max_nodes": of(1, 100, 10**5)},
     "LatentGrammar.parse": {"sentences": sentences, "pruning": of(0.0, 1e-3, 1.0)},
     "LatentGrammar.score_sentences": {"sentences": sentences},
     "SpectralLatentGrammar": PARAMETERS["SpectralLatentGrammar"],
@@ -817,11 +817,12 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
             "anomalies": {"n": of(1, 3, 10**12)},
         }.items()
     },
+    "SpectralLatentGrammar.parse": {"sentences": sentences, "pruning": of(0.0, 1e-3, 1.0)},
     "SpectralLatentGrammar.fit_moments": {
         "source": pooled(lambda: [one.grammar_ for one in POOL.fitted["LatentGrammar"][:2]])
     },
     "SpectralLatentGrammar.sample": {
-        "n_samples": of(0, 1, 5),
+        "n": of(0, 1, 5),
         "random_state": seed,
         "max_nodes": of(1, 100, 10**5),
     },

@@ -46,7 +46,7 @@ COMMANDS = (
         "grammar",
         "Fit",
         "learn a grammar from trees; score, parse, sample",
-        "grammars.grammar_commands:app",
+        "trees.grammar_commands:app",
         ("fit", "score", "parse", "sample"),
     ),
     Command(

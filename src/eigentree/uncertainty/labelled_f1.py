@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +14,7 @@ from eigentree.errors import DataError, ParameterError, quoted
 from eigentree.uncertainty.result_tables import ResultTable, labelled_frame
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from eigentree.arrays import Floats, Integers
 
@@ -125,8 +124,9 @@ def labelled_f1(gold: Any, parsed: Any, ignore: Collection[str] = ("ROOT", "TOP"
        VP     1       0        0        nan  0.0000  0.0000
     exact match: 0.0000 of 1 trees
     """
-    is_list = isinstance(ignore, Collection) and not isinstance(ignore, str)
-    if not is_list or not all(isinstance(label, str) for label in ignore):
+    if not isinstance(ignore, list | tuple | set | frozenset) or not all(
+        isinstance(label, str) for label in ignore
+    ):
         raise ParameterError(f"ignore is a list of labels, such as ['TOP'], not {quoted(ignore)}")
     known, found = list(trees_of(gold)), list(trees_of(parsed))
     if len(known) != len(found):

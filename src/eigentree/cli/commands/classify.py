@@ -24,8 +24,7 @@ app = App(
 Examples
 
   eigentree classify train mushrooms.csv --target class -o classes.eigentree
-  eigentree classify apply classes.eigentree mushrooms.csv -o classified.csv
-  eigentree classify train visits.csv --sequence id -t stage --class-as steps --hidden 1 -o stages.eigentree""",
+  eigentree classify apply classes.eigentree mushrooms.csv -o classified.csv""",
 )
 
 

@@ -23,6 +23,7 @@ from eigentree.estimators.em_hmm import EMHMM
 from eigentree.estimators.fits.known_states import StepLabels, with_labels
 from eigentree.estimators.mixins.constructor_parameters import Parameters, cloned, estimator_class, learns
 from eigentree.estimators.mixins.sequence_mixin import IMPOSSIBLE, distributions_or_uniform, sequence_and_time
+from eigentree.estimators.mixture_hmm import MixtureHMM
 from eigentree.inference.networks.hidden_variables import Decoded
 from eigentree.inference.queries import warn_undefined
 from eigentree.messages import notice
@@ -104,7 +105,7 @@ class SequenceTagger(Parameters):
     def _pattern(self) -> EMHMM:
         """The unfitted estimator that is cloned."""
         pattern = EMHMM(1, random_state=self.random_state) if self.estimator is None else self.estimator
-        if not isinstance(pattern, EMHMM):
+        if not isinstance(pattern, EMHMM) or isinstance(pattern, MixtureHMM):
             raise ParameterError(f"a SequenceTagger has an EMHMM as its estimator, not {quoted(pattern)}")
         return pattern
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from eigentree.data.treebanks.binarisation import Binarisation
 from eigentree.data.treebanks.sentences import sentences_of
 from eigentree.data.treebanks.tree import Tree
-from eigentree.errors import quoted
+from eigentree.errors import DataError, quoted
 from eigentree.estimators.mixins.constructor_parameters import Parameters
 from eigentree.inference.grammars.chart_parser import ChartParser
 from eigentree.inference.threads import in_order
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     from eigentree.inference.grammars.grammar import Grammar
 
 __all__ = ["ParsingMixin", "SentenceMixin"]
+
+MOST_SENTENCES = 2**20
+"""At a time: each is parsed for itself, so more of them, or a stream without end, come in parts."""
 
 
 class ParsingMixin(Parameters):
@@ -78,7 +82,9 @@ class ParsingMixin(Parameters):
 
     def _parses(self, sentences: Any, parser: ChartParser) -> tuple[list[tuple[str | None, ...]], list[Parse]]:
         threads = whole_number("n_jobs", getattr(self, "n_jobs", 1), most=MOST_THREADS)
-        given = list(sentences_of(sentences))
+        given = list(islice(sentences_of(sentences), MOST_SENTENCES + 1))
+        if len(given) > MOST_SENTENCES:
+            raise DataError(f"there are more than {MOST_SENTENCES:,} sentences; give them in parts")
         return given, list(in_order(lambda number: parser.parse(given[number]), len(given), threads))
 
 

@@ -44,10 +44,10 @@ app = App(
     help_epilogue="""\
 Examples
 
-  eigentree hidden-tree fit shoots.csv --parents parent --hidden 2 -o tree.eigentree
-  eigentree hidden-tree decode tree.eigentree shoots.csv --parents parent -o states.csv
+  eigentree hidden-tree fit shoots.csv --parents parent -o tree.eigentree
+  eigentree hidden-tree decode tree.eigentree shoots.csv --parents parent
   eigentree hidden-tree score tree.eigentree shoots.csv --parents parent
-  eigentree hidden-tree fit family.csv --node name --parents mother -o family.eigentree""",
+  eigentree hidden-tree fit kin.csv --node id --parents mother -o kin.eigentree""",
 )
 
 
