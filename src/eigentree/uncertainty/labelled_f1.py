@@ -13,6 +13,7 @@ from eigentree.data.treebanks.tree import Tree
 from eigentree.data.treebanks.tree_sources import trees_of
 from eigentree.errors import DataError, ParameterError, quoted
 from eigentree.uncertainty.result_tables import ResultTable, labelled_frame
+from eigentree.validation import one_by_one
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -126,7 +127,10 @@ def labelled_f1(gold: Any, parsed: Any, ignore: Collection[str] = ("ROOT", "TOP"
     exact match: 0.0000 of 1 trees
     """
     is_list = isinstance(ignore, Collection) and not isinstance(ignore, str)
-    if not is_list or not all(isinstance(label, str) for label in ignore):
+    words = "labels, such as ['TOP']"
+    if not is_list or not all(
+        isinstance(each, str) for each in one_by_one("ignore", ignore, words, ParameterError)
+    ):
         raise ParameterError(f"ignore is a list of labels, such as ['TOP'], not {quoted(ignore)}")
     known, found = list(trees_of(gold)), list(trees_of(parsed))
     if len(known) != len(found):

@@ -7,6 +7,7 @@ from typing import Any
 
 from eigentree.data.treebanks.tree import Tree
 from eigentree.errors import DataError, quoted
+from eigentree.validation import one_by_one
 
 __all__ = ["sentences_of"]
 
@@ -26,7 +27,7 @@ def sentences_of(X: Any) -> Iterator[tuple[str | None, ...]]:
     """
     if isinstance(X, str | bytes | Tree) or not isinstance(X, Iterable):
         raise DataError(f"sentences are a list of strings, of lists of words or of trees, not {quoted(X)}")
-    for number, value in enumerate(X):
+    for number, value in enumerate(one_by_one("X", X, "sentences", DataError)):
         if isinstance(value, str):
             words: tuple[Any, ...] = tuple(value.split())
         elif isinstance(value, Tree):
