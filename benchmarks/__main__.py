@@ -51,6 +51,7 @@ TOPICS = (
     "continuous_sequences",
     "automata",
     "transducers",
+    "tagging",
     "parsing",
     "coverage",
 )

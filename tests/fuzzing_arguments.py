@@ -120,6 +120,12 @@ class Pool:
             clone(grammar).set_params(unseen="impossible", handle_unknown="missing").fit(TREES * 5),
             grammar,
         ]
+        made["SpectralLatentGrammar"] = [
+            et.SpectralLatentGrammar(2).fit(TREES * 5),
+            et.SpectralLatentGrammar(3, 0.0, "impossible", handle_unknown="missing").fit(TREES),
+            et.SpectralLatentGrammar(2).fit_moments(made["LatentGrammar"][0].grammar_),
+            et.SpectralLatentGrammar(),
+        ]
         made["SpectralHMM"] = [
             et.SpectralHMM(2).fit(words * 3),
             et.SpectralHMM(2, shrinkage=0.4).fit([[[0, 1], [1, 2], [0, 0], [1, 1]], [[1, 0], [0, 2]]] * 4),
@@ -621,6 +627,12 @@ PARAMETERS: dict[str, dict[str, Kind]] = {
 """How the parameters of estimators are sampled: such that a fit is short."""
 
 
+PARAMETERS["SpectralLatentGrammar"] = {
+    name: PARAMETERS["LatentGrammar"][name]
+    for name in ("unseen", "binarisation", "min_word_count", "unknown_words", "handle_unknown")
+} | {"hidden_states": of(1, 2, 3, 10**6), "shrinkage": of("auto", 0, 0.4, np.inf)}
+
+
 PARAMETERS["MixtureHMM"] = {
     name: own for name, own in PARAMETERS["EMHMM"].items() if name not in ("start", "inputs_affect")
 } | {"n_clusters": of(1, 2, 3, 10**6), "hidden_states": of(1, 2, [2, 1], [1, 2, 3], 10**6, ())}
@@ -790,9 +802,30 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
             "aic": {},
         }.items()
     },
-    "LatentGrammar.sample": {"n_samples": of(0, 1, 5), "random_state": seed, "max_nodes": of(1, 100, 10**5)},
+    "LatentGrammar.sample": {"n": of(0, 1, 5), "random_state": seed, "max_nodes": of(1, 100, 10**5)},
     "LatentGrammar.parse": {"sentences": sentences, "pruning": of(0.0, 1e-3, 1.0)},
     "LatentGrammar.score_sentences": {"sentences": sentences},
+    "SpectralLatentGrammar": PARAMETERS["SpectralLatentGrammar"],
+    **{
+        f"SpectralLatentGrammar.{name}": {"X": treebank, **more}
+        for name, more in {
+            "fit": {"y": of(None)},
+            "score_samples": {},
+            "score": {"y": of(None)},
+            "normal_form": {},
+            "impute": {},
+            "anomalies": {"n": of(1, 3, 10**12)},
+        }.items()
+    },
+    "SpectralLatentGrammar.parse": {"sentences": sentences, "pruning": of(0.0, 1e-3, 1.0)},
+    "SpectralLatentGrammar.fit_moments": {
+        "source": pooled(lambda: [one.grammar_ for one in POOL.fitted["LatentGrammar"][:2]])
+    },
+    "SpectralLatentGrammar.sample": {
+        "n": of(0, 1, 5),
+        "random_state": seed,
+        "max_nodes": of(1, 100, 10**5),
+    },
     "SpectralHMM": PARAMETERS["SpectralHMM"],
     **{
         f"SpectralHMM.{name}": {"X": sequences, "lengths": of(None, None, [1, 2]), **more}

@@ -54,7 +54,15 @@ class Question:
         return getattr(self.owner, self.name)(**(self.arguments | {"X": X}))
 
 
-SEQUENCES = ("EMHMM.", "MixtureHMM.", "SpectralHMM.", "HiddenMarkovTree.", "LatentGrammar.", "SequenceTagger.")
+SEQUENCES = (
+    "EMHMM.",
+    "MixtureHMM.",
+    "SpectralHMM.",
+    "HiddenMarkovTree.",
+    "LatentGrammar.",
+    "SpectralLatentGrammar.",
+    "SequenceTagger.",
+)
 """How the labels of questions to models of sequences, and of trees, begin."""
 
 
@@ -111,7 +119,15 @@ def _nodes_are_distributions(question: Question, answer: Any) -> None:
         _adds_up(node)
 
 
-@LAWS.of("LatentGrammar.impute", "LatentGrammar.parse")
+@LAWS.of("LatentGrammar.parse", "SpectralLatentGrammar.parse")
+def _trees_have_the_words_of_their_sentences(question: Question, answer: Any) -> None:
+    sentences = question.arguments["sentences"]
+    if isinstance(sentences, list):
+        words = [each.split() if isinstance(each, str) else getattr(each, "words", each) for each in sentences]
+        assert [list(tree.words) for tree in answer] == [list(own) for own in words]
+
+
+@LAWS.of("LatentGrammar.impute")
 def _nothing_is_missing_any_more(question: Question, answer: Any) -> None:
     possible = np.isfinite(question.owner.score_samples(answer))
     for tree in np.flatnonzero(possible):

@@ -8,6 +8,7 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
 from eigentree.messages import on_terminal, showing
+from eigentree.validation import whole_number
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -84,7 +85,8 @@ def shown_batches(batches: Iterable[Any], doing: str, total: int | None) -> Iter
 
 
 def _seen(verbose: int) -> bool:
-    return verbose > 0 and sys.stderr is not None and sys.stderr.isatty()
+    level = whole_number("verbose", int(verbose) if isinstance(verbose, bool) else verbose, 0)
+    return level > 0 and sys.stderr is not None and sys.stderr.isatty()
 
 
 def _bar() -> Any:

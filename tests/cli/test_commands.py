@@ -512,7 +512,8 @@ def test_durations_are_those_of_the_library(here: Path, steps: pd.DataFrame) -> 
 
 
 def test_sequences_are_reported_by_their_names(here: Path, steps: pd.DataFrame) -> None:
-    answer("eigentree report hmm.eigentree --data steps.csv --missing ? --training steps.csv -o hmm.html")
+    steps[steps["id"] != steps["id"].iloc[0]].to_csv("train.csv", index=False)
+    answer("eigentree report hmm.eigentree --data steps.csv --missing ? --training train.csv -o hmm.html")
     page = Path("hmm.html").read_text()
     rows = steps.drop(columns="kind")
     scores = et.load("hmm.eigentree").score_samples(rows) / rows.groupby("id", sort=False).size().to_numpy()
@@ -564,6 +565,21 @@ def test_sequences_are_classified_compared_and_selected(here: Path, steps: pd.Da
         {"hmm, 1 state": held_out["independent"], "hmm, 2 states": held_out["EM"]}
     )
     assert et.load("chosen.eigentree").hidden_states == 2
+
+
+@pytest.mark.parametrize("training", ["generative", "conditional --alpha 1"])
+def test_steps_are_classified(here: Path, steps: pd.DataFrame, training: str) -> None:
+    table = steps.assign(half=np.where(steps.groupby("id").cumcount() % 2, "odd", "even")).drop(columns="kind")
+    table.to_csv("halves.csv", index=False, na_rep="?")
+    line = "halves.csv --missing ? -t half --class-as steps -o halves.eigentree"
+    answer(f"eigentree classify train {line} --sequence id --hidden 1 --training {training}")
+    apply = "eigentree classify apply halves.eigentree halves.csv --missing ?"
+    found = pd.read_csv(io.StringIO(answer(apply)))
+    np.testing.assert_allclose(found["P(half=odd)"], et.load("halves.eigentree").predict_proba(table)[:, 1])
+    assert found["id"].tolist() == table["id"].tolist()
+    assert (found["half"] == table["half"]).all()
+    assert f"accuracy 100.0 % on {len(table)} with a known label" in call(apply)[2]
+    assert "name these by --sequence" in call(f"eigentree classify train {line}")[2]
 
 
 # Formats, pipes and files
@@ -698,7 +714,7 @@ ORDER = [
     "decode",
     "sample",
 ]
-ORDER += ["estimates", "three-step", "report", "compare", "count", "merge", "grammar", "completion"]
+ORDER += ["estimates", "three-step", "report", "compare", "count", "merge", "grammar", "hidden-tree", "completion"]
 
 
 def run_in_turn(lines: list[str]) -> None:
@@ -741,6 +757,8 @@ def test_every_example_of_every_help_text_runs(tmp_path: Path, monkeypatch: pyte
     for name in ("trees.mrg", "test.mrg"):
         Path(name).write_text("(S (NP she) (VP (V sees) (NP stars)))\n" * 9)
     Path("sentences.txt").write_text("she sees stars\n")
+    Path("shoots.csv").write_text("kind,parent\nstem,\nleaf,0\nbud,0\nleaf,2\n")
+    Path("kin.csv").write_text("id,mother,eyes\nada,,brown\neve,ada,blue\nida,ada,brown\n")
     for name in ORDER[1:]:
         run_in_turn(examples(shown[name]))
     assert set(ORDER) == {command.name for command in COMMANDS}
@@ -757,14 +775,7 @@ def test_every_line_of_the_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyP
     page = (Path(__file__).parents[2] / "docs" / "how_to" / "command_line.md").read_text()
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"^```(.+?)\n(.*?)^```", page, flags=re.MULTILINE | re.DOTALL)
-    assert {kind for kind, _ in blocks} == {
-        "sh",
-        "toml",
-        "csv steps.csv",
-        "csv income.csv",
-        "csv trees.mrg",
-        "csv sentences.txt",
-    }
+    assert {kind.split()[0] for kind, _ in blocks} == {"sh", "toml", "csv"}
     for kind, block in blocks:
         if kind == "sh":
             lines = block.replace("\\\n", "").splitlines()

@@ -36,6 +36,13 @@ def test_a_grammar_is_that_of_the_library(model: et.LatentGrammar) -> None:
     assert (facts["labels"], facts["hidden_states"]) == (4, 4)
 
 
+def test_a_spectral_grammar_is_that_of_the_library(here: Path) -> None:
+    answer("eigentree grammar fit trees.mrg --hidden 2 --method spectral -o spectral.eigentree")
+    own = et.SpectralLatentGrammar(2).fit(TREES)
+    out = answer("eigentree grammar parse spectral.eigentree -", b"she sees her")
+    assert out.splitlines() == [str(tree) for tree in own.parse(["she sees her"])]
+
+
 def test_scores_are_those_of_the_library(model: et.LatentGrammar) -> None:
     lines = list(csv.DictReader(io.StringIO(answer("eigentree grammar score grammar.eigentree trees.mrg"))))
     assert [int(line["tree"]) for line in lines] == list(range(len(TREES)))

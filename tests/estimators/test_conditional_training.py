@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 import pytest
+from em_problems import numerical_slope
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
@@ -112,11 +113,7 @@ def test_the_gradient_equals_numerical_differences(emissions: Any, numbers: bool
     for _ in range(3):
         along = random.normal(size=len(at))
         along *= 1e-3 / np.linalg.norm(along)
-        near, far = (
-            [objective.value_and_gradient(at + step * sign * along)[0] for sign in (1, -1)] for step in (0.5, 1.0)
-        )
-        # Richardson's extrapolation of central differences.
-        slope = (8 * (near[0] - near[1]) - (far[0] - far[1])) / 6
+        slope = numerical_slope(lambda here: objective.value_and_gradient(here)[0], at, along)
         assert_allclose(gradient @ along, slope, rtol=1e-6, atol=1e-9)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import repeat
+
 import numpy as np
 import pytest
 
@@ -68,6 +70,9 @@ def test_trees_in_normal_form_stay_so() -> None:
         ([["she", 3]], "sentence 0: a word is a string that is not empty, or None where it is missing, not 3"),
         ([5], "sentence 0 is a string, a list of words or a tree, not 5"),
         (7, "sentences are a list of strings"),
+        ([repeat("she")], "sentence 0 has more than 32,767 words; split it"),
+        (np.array(3), "sentences are a list of strings"),
+        ([np.array(3)], "sentence 0 is a string, a list of words or a tree"),
     ],
 )
 def test_what_is_no_sentence_is_named(sentences: object, message: str) -> None:
@@ -78,6 +83,19 @@ def test_what_is_no_sentence_is_named(sentences: object, message: str) -> None:
         model.parse(["she sees stars"], pruning=2)
 
 
+def test_a_stream_without_end_comes_in_parts() -> None:
+    with pytest.raises(et.DataError, match="more than 1,048,576 sentences; give them in parts"):
+        fitted().parse(repeat("stars see her"))
+
+
 def test_a_chart_beyond_memory_is_refused() -> None:
     with pytest.raises(et.DataError, match="the chart of a sentence of 9000 words would be"):
         fitted().parse([["stars"] * 9000])
+
+
+def test_learned_operators_parse_too() -> None:
+    model = et.SpectralLatentGrammar(2).fit(TREES)
+    trees = [et.Tree.parse(text) for text in TREES[:3]]
+    assert model.parse(trees) == trees
+    (parsed,) = model.parse(["see the"])
+    assert parsed.words == ("see", "the")

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 import pytest
+from em_problems import numerical_slope
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import minimize
 from sklearn.base import clone
@@ -22,6 +23,7 @@ import eigentree as et
 from eigentree.em.conditional.labelled_sequences import LabelledSequences, WeighedSequences, joined_chains
 from eigentree.em.number_chains import layout_of_chain
 from eigentree.errors import DataError, FileError, ParameterError
+from eigentree.estimators.classification import conditional_training
 from eigentree.estimators.fits.known_states import StepLabels, with_labels
 
 if TYPE_CHECKING:
@@ -140,7 +142,7 @@ def test_the_gradient_equals_numerical_differences(emissions: Any, of_steps: boo
         codes[::5] = 2
         objective = objective_of(model.estimator_.model_, sequences, StepLabels(codes, 2), 4)
     else:
-        classes = np.arange(len(X)) % 2
+        classes = (np.arange(len(X)) % 3 > 0).astype(int)
         each = et.JunctionTreeClassifier(et.HMM(2, **(FAST | how))).fit(X, classes)
         sequences = each.estimators_[0]._sequences(X, None)
         codes = np.full(sequences.steps, 2)
@@ -156,10 +158,7 @@ def test_the_gradient_equals_numerical_differences(emissions: Any, of_steps: boo
     for _ in range(2):
         along = random.normal(size=len(at))
         along *= 1e-3 / np.linalg.norm(along)
-        near, far = (
-            [objective.value_and_gradient(at + step * sign * along)[0] for sign in (1, -1)] for step in (0.5, 1.0)
-        )
-        slope = (8 * (near[0] - near[1]) - (far[0] - far[1])) / 6
+        slope = numerical_slope(lambda here: objective.value_and_gradient(here)[0], at, along)
         assert_allclose(gradient @ along, slope, rtol=1e-6, atol=1e-9)
 
 
@@ -264,9 +263,13 @@ def test_some_labels_may_be_missing() -> None:
     X, y = drawn(60)
     random = np.random.default_rng(0)
     some = [[label if random.random() < 0.5 else None for label in own] for own in y]
-    model = tagger(training=0.9).fit(X, some)
+    model = tagger(training=0.9, alpha="auto").fit(X, some)
     assert model.score(X, y) > 0.75
     assert model.score(X, some) > 0.75
+    # Held-out labels are about as probable as those learned from, one by one.
+    plain = tagger(training="generative").fit(X, some)
+    known = sum(label is not None for own in some for label in own)
+    assert model.tried_[np.inf] == pytest.approx(plain.score_labels(X, some).sum() / known, rel=0.4)
 
 
 # What must not matter
@@ -309,6 +312,8 @@ def test_all_forms_of_labels_are_read_and_come_back() -> None:
     assert_array_equal(frame.predict(long), flat)
     assert_array_equal(frame.predict(long.drop(columns="vowel")), flat)
     assert frame.score(long, "vowel") == 1.0
+    mixed = long.iloc[np.argsort(np.arange(11) % 4, kind="stable")]
+    assert_array_equal(tagger(sequence="who").fit(mixed, "vowel").predict(mixed), mixed["vowel"])
     assert rows.predict(np.array(wide, object)).tolist() == [[*own, *[None] * (5 - len(own))] for own in y]
     assert [own.tolist() for own in letters.predict(["ab"])] == [["v", "k"]]
     assert lists.classes_.tolist() == [False, True]
@@ -378,6 +383,10 @@ def test_what_cannot_be_learned_is_named(how: dict[str, Any], y: Any, error: Any
 def test_other_estimators_and_unknown_labels_are_named() -> None:
     with pytest.raises(ParameterError, match="has an EMHMM as its estimator"):
         et.SequenceTagger(et.SpectralHMM(2)).fit(["ab"], ["uv"])
+    with pytest.raises(ParameterError, match="has an EMHMM as its estimator"):
+        et.SequenceTagger(et.MixtureHMM(2, 1)).fit(["ab"], ["uv"])
+    with pytest.raises(ParameterError, match="MixtureHMM is trained with training='generative' only"):
+        et.JunctionTreeClassifier(et.MixtureHMM(2, 1), training="conditional").fit(["ab", "ba"], [0, 1])
     model = tagger().fit(["ab", "ba"], ["uv", "vu"])
     with pytest.warns(UserWarning, match="1 of 2 steps have a label that the tagger was not fitted with"):
         assert model.score(["ab"], [["u", "w"]]) == 0.5
@@ -389,3 +398,16 @@ def test_classes_whose_numbers_are_grouped_differently_are_named() -> None:
     chains = [et.HMM(2, emissions=family, **FAST).fit(drawn(10, True)[0]).model_ for family in ("full", "gaussian")]
     with pytest.raises(ParameterError, match="grouped differently"):
         joined_chains(chains, np.array([0.5, 0.5]))
+
+
+def test_classes_stay_apart_where_penalties_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Refits to some of the sequences have pseudo-counts, but none for states of another class."""
+    seen: list[Any] = []
+    fit = conditional_training.fit_conditional
+    monkeypatch.setattr(conditional_training, "fit_conditional", lambda *given: seen.append(given) or fit(*given))
+    X, _ = drawn(20)
+    classes = np.arange(20) % 2
+    et.JunctionTreeClassifier(et.HMM(2, **FAST), training="conditional", alpha=1.0).fit(X, classes)
+    data, start, *_ = seen[0]
+    assert (start == 0).sum() > 8
+    assert (data.refitted(data.rows, start, 3)[start == 0] == 0).all()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -146,3 +147,15 @@ def test_a_coarse_grammar_has_relative_frequencies() -> None:
     # Of 9 nodes A, one is above A and B.
     assert grammar.binary(rules.index(["A", "A", "B"])).item() == 1 / 9
     assert (grammar.states == 1).all()
+
+
+def test_a_label_that_only_held_out_trees_have_may_become_anything() -> None:
+    symbols = grammar_of(0, smooth=False).symbols
+    none = replace(
+        symbols,
+        rule_counts=symbols.rule_counts * (symbols.rules[:, 0] != 1),
+        lexicon_counts=symbols.lexicon_counts * (symbols.lexicon[:, 0] != 1),
+    )
+    backoff = Backoff.none(GrammarLayout(symbols, np.ones(2, np.int64)))
+    grammar = coarse_grammar(none, np.array([0.5, 0.5]), backoff)
+    assert np.allclose(grammar.lexical(1), 1 / 3)

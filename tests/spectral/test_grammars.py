@@ -15,6 +15,7 @@ from eigentree.data.treebanks.tree_encoder import encoded_blocks
 from eigentree.data.treebanks.tree_rows import ANY_WORD, GrammarSymbols, TreeRows
 from eigentree.data.treebanks.word_classes import WordClasses
 from eigentree.errors import DataError, NetworkError
+from eigentree.inference.grammars.chart_parser import ChartParser
 from eigentree.inference.grammars.grammar import Backoff, Grammar, GrammarLayout
 from eigentree.inference.grammars.tree_passes import log_prob
 from eigentree.inference.grammars.tree_sampling import sampled_tree
@@ -23,6 +24,7 @@ from eigentree.spectral.grammars.grammar_learning import SpectralGrammarFit, lea
 from eigentree.spectral.grammars.grammar_model import SpectralGrammar, choose_grammar
 from eigentree.spectral.grammars.grammar_moments import CountedMoments
 from eigentree.spectral.grammars.grammar_report import GrammarReport
+from eigentree.spectral.grammars.spectral_charts import spectral_parser
 
 Rule = tuple[str, str, str]
 
@@ -100,6 +102,17 @@ def test_exact_moments_give_exact_probabilities_of_trees(seed: int) -> None:
     assert model.scored(rows).clipped.max() < 1e-9
     assert model.operators.ranks.tolist() == [3, 2, 1]
     assert exact(grammar, 1).operators.ranks.tolist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_exact_moments_give_exact_charts_of_sentences(seed: int) -> None:
+    grammar = random_grammar(ENDLESS, {"A": 3, "B": 2, "S": 2}, seed)
+    for tree in sampled(grammar, 20, seed):
+        for pruning in (0.0, 1e-3):
+            truth = ChartParser.of(grammar, pruning).parse(tree.words)
+            found = spectral_parser(exact(grammar), pruning).parse(tree.words)
+            assert_allclose(found.log_prob, truth.log_prob, rtol=1e-8)
+            assert_allclose(found.expected_correct, truth.expected_correct, rtol=1e-6)
 
 
 def test_exact_moments_are_those_of_endless_trees() -> None:

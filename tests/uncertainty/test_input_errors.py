@@ -110,5 +110,5 @@ def test_errors_say_what_is_wrong() -> None:
         symbols.odds_ratios()
     with pytest.raises(et.ParameterError, match="odds ratios are those of multinomial logits"):
         et.EMHMM(2, init="random", n_init=1, max_iter=2).fit(X).odds_ratios()
-    with pytest.raises(et.ParameterError, match="replicates would need inputs"):
+    with pytest.raises(et.DataError, match="bootstrap and estimates take inputs="):
         et.bootstrap(symbols, X, n_replicates=2)

@@ -75,6 +75,13 @@ LIKE_MODELS = ("SpectralJunctionTree", *WITH_TABLES, *NETWORKS, *SEQUENCE_MODELS
 """What answers queries about rows or sequences."""
 
 
+USED_BY = {
+    "JunctionTreeClassifier": "classify apply",
+    "LatentGrammar": "grammar",
+    "HiddenMarkovTree": "hidden-tree",
+}
+"""Commands of their own that other models have."""
+
 MOST_NAMED = 8
 """Columns of a kind that are named in a line."""
 
@@ -218,8 +225,8 @@ def loaded(path: str, kinds: Sequence[str] = (), wanted: str = "") -> Any:
         hint = ""
         if kind_of(found) == "Statistics":
             hint = f"; eigentree fit {path} --method spectral fits a model to it"
-        elif kind_of(found) == "JunctionTreeClassifier":
-            hint = "; eigentree classify apply uses it"
+        elif kind_of(found) in USED_BY:
+            hint = f"; eigentree {USED_BY[kind_of(found)]} uses it"
         raise FileError(f"{path!r} holds {with_article(kind_of(found))}, not {wanted}{hint}")
     check = getattr(found, "__sklearn_is_fitted__", None)
     if check is not None and not check():
@@ -283,7 +290,7 @@ def require_tables(model: Any, path: str) -> None:
 
 def read_for(model: Any, path: str, reading: Reading, id_column: str | None = None, stream: bool = False) -> Any:
     """Return the rows that a model is applied to, with all of their columns; of a model of sequences, these."""
-    own = model.estimator if kind_of(model) == "JunctionTreeClassifier" else model
+    own = model.estimator if kind_of(model) in ("JunctionTreeClassifier", "SequenceTagger") else model
     if kind_of(own) not in SEQUENCE_MODELS:
         if reading.sequence is not None:
             raise UsageError(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,10 +12,9 @@ from eigentree.data.treebanks.tree import Tree
 from eigentree.data.treebanks.tree_sources import trees_of
 from eigentree.errors import DataError, ParameterError, quoted
 from eigentree.uncertainty.result_tables import ResultTable, labelled_frame
-from eigentree.validation import one_by_one
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from eigentree.arrays import Floats, Integers
 
@@ -126,10 +124,8 @@ def labelled_f1(gold: Any, parsed: Any, ignore: Collection[str] = ("ROOT", "TOP"
        VP     1       0        0        nan  0.0000  0.0000
     exact match: 0.0000 of 1 trees
     """
-    is_list = isinstance(ignore, Collection) and not isinstance(ignore, str)
-    words = "labels, such as ['TOP']"
-    if not is_list or not all(
-        isinstance(each, str) for each in one_by_one("ignore", ignore, words, ParameterError)
+    if not isinstance(ignore, list | tuple | set | frozenset) or not all(
+        isinstance(label, str) for label in ignore
     ):
         raise ParameterError(f"ignore is a list of labels, such as ['TOP'], not {quoted(ignore)}")
     known, found = list(trees_of(gold)), list(trees_of(parsed))

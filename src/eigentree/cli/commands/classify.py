@@ -36,10 +36,11 @@ def train(
     target: Target,
     output: Output,
     class_as: Annotated[
-        Literal["models", "column"],
+        Literal["models", "column", "steps"],
         Parameter(
             help="models: one model per class; column: one model of all rows with the class as a column, which "
-            "learns from rows without a class too."
+            "learns from rows without a class too; steps: each step of a sequence has a class of its own, and "
+            "--hidden states are those of each class."
         ),
     ] = "models",
     training: Annotated[
@@ -66,9 +67,12 @@ def train(
     from eigentree.data.tables.text_cells import require_names
     from eigentree.errors import DataError
     from eigentree.estimators.classification.classifier import JunctionTreeClassifier
+    from eigentree.estimators.classification.sequence_tagger import SequenceTagger
 
     begin = time.perf_counter()
     if reading.sequence is None:
+        if class_as == "steps":
+            raise UsageError("steps are those of sequences; name these by --sequence")
         shape = shape.or_else("mixture")
     elif class_as == "column":
         raise UsageError("sequences have one model per class; leave --class-as out")
@@ -77,7 +81,7 @@ def train(
     require_names([target], table.names, table.source)
     classes = _class_labels(table, target)
     if unit_of(rows) == "sequence":
-        classes = np.array(rows.labels(target, classes), object)
+        classes = classes if class_as == "steps" else np.array(rows.labels(target, classes), object)
         rows = rows.without([target])
     else:
         if class_as == "models":
@@ -88,10 +92,14 @@ def train(
         rows = rows.dropping([target])
     hint_at_marks(table, reading)
     penalty: float | Literal["auto"] = "auto" if alpha is None else alpha
-    classifier = JunctionTreeClassifier(
-        estimator_of(shape, seed, rows), class_as=class_as, training=training, alpha=penalty, random_state=seed
-    )
-    classifier.fit(rows, _Named(target, classes))
+    how: Any = {"training": training, "alpha": penalty, "random_state": seed}
+    pattern = estimator_of(shape, seed, rows)
+    classifier: Any
+    if class_as == "steps":
+        classifier = SequenceTagger(pattern, **how).fit(rows, classes)
+        classifier.target_ = target
+    else:
+        classifier = JunctionTreeClassifier(pattern, class_as, **how).fit(rows, _Named(target, classes))
     seconds = time.perf_counter() - begin
     if reading.sequence is not None:
         classifier.estimator.set_params(sequence=reading.sequence)
@@ -124,11 +132,21 @@ def apply(
     sink = RowSink(rows.output, reading.format, rows.json)
     import numpy as np
 
-    from eigentree.cli.model_arguments import Predictions, identified, loaded, read_for, rows_for, unit_of
+    from eigentree.cli.model_arguments import (
+        Predictions,
+        identified,
+        kind_of,
+        loaded,
+        read_for,
+        rows_for,
+        unit_of,
+    )
     from eigentree.data.sequences.sequence_codes import Sequences
     from eigentree.data.tables.text_cells import require_names
 
-    asked = loaded(classifier, ("JunctionTreeClassifier",), "a classifier; eigentree predict uses a model")
+    kinds = ("JunctionTreeClassifier", "SequenceTagger")
+    asked = loaded(classifier, kinds, "a classifier; eigentree predict uses a model")
+    of_steps = kind_of(asked) == "SequenceTagger"
     asked.estimator.handle_unknown = rows.unknown
     given = read_for(asked, data, reading, rows.id)
     table = given.whole if unit_of(given) == "sequence" else given
@@ -140,14 +158,15 @@ def apply(
     if unit_of(given) == "sequence":
         own = Sequences.of(given, asked.columns_.reading(rows.unknown))
     proba = asked.predict_proba(own)
-    truth: Any = [None] * given.count
+    truth: Any = [None] * len(proba)
     if name in table.names:
         truth = _class_labels(table, name)
-        truth = given.labels(name, truth, partly=True) if unit_of(given) == "sequence" else truth
+        if unit_of(given) == "sequence" and not of_steps:
+            truth = given.labels(name, truth, partly=True)
     codes = {str(label): code for code, label in enumerate(found.labels)}
     found.compare(proba, np.array([codes.get(str(label), -1) for label in truth]))
-    sink.write(identified(given, rows.id), found.columns(proba))
-    sink.report(*found.report(unit_of(given)))
+    sink.write({given.name: given.column} if of_steps else identified(given, rows.id), found.columns(proba))
+    sink.report(*found.report("step" if of_steps else unit_of(given)))
 
 
 @dataclass(frozen=True, eq=False)

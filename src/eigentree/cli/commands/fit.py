@@ -39,7 +39,7 @@ def fit(
       eigentree fit people.csv --emissions height+weight=full -o people.eigentree
       eigentree fit survey.csv --covariates age religion -o survey.eigentree
       eigentree fit visits.csv --sequence patient --inputs dose -o visits.eigentree
-      eigentree fit visits.csv --sequence patient --clusters 3 --hidden 2 --inputs sex -o groups.eigentree
+      eigentree fit visits.csv --sequence patient --clusters 2 -o groups.eigentree
 
     A graph of your own is such a file graph.toml; the states of what is not hidden are those of the columns:
 

@@ -7,7 +7,7 @@ from cyclopts import Parameter
 from eigentree.cli.arguments import Data, Json, ModelFile, Reading, RowsOutput, Seed, Unknown, UsageError
 from eigentree.cli.output import RowSink, number_of
 
-__all__ = ["impute"]
+__all__ = ["impute", "missing_cells"]
 
 FEWEST = 2
 """Completed tables that can be compared."""

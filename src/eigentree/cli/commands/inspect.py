@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from eigentree.cli.arguments import Json
-from eigentree.cli.output import show, show_json, show_table
+from eigentree.cli.output import number_of, show, show_json, show_table
 
 __all__ = ["inspect"]
 
@@ -67,7 +67,7 @@ def _show_one(found: Any, file: str, name: str, as_json: bool) -> None:
 
     # A classifier with the class as a column holds one model.
     found = vars(found).get("estimator_", found)
-    if kind_of(found) not in (*WITH_TABLES, *NETWORKS, "EMHMM", "MixtureHMM"):
+    if kind_of(found) not in (*WITH_TABLES, *NETWORKS, "EMHMM", "MixtureHMM", "HiddenMarkovTree"):
         raise FileError(f"{file!r} holds {with_article(kind_of(found))}, which has no tables; fit with --method em")
     tables = dict(found.labeled_tables if kind_of(found) in NETWORKS else found.tables_)
     if isinstance(tables.get("transitions"), dict):
@@ -101,6 +101,9 @@ def _facts(found: Any) -> dict[str, Any]:
         return {**facts, "fitted": "no"}
     if kind == "JunctionTreeImputer":
         return {**facts, **{f"estimator_{name}": value for name, value in _facts(found.estimator_).items()}}
+    if kind == "LatentGrammar":
+        states = found.hidden_states_
+        return facts | {"labels": [f"{label} ({number_of(count, 'state')})" for label, count in states.items()]}
     columns = fitted_columns(found)
     if kind == "Statistics":
         facts |= {"rows": found.rows, "groups": len(found.counts.groups)}
@@ -111,6 +114,10 @@ def _facts(found: Any) -> dict[str, Any]:
         facts["estimator"] = kind_of(found.estimator)
         if hasattr(found.estimator, "structure"):
             facts["structure"] = _shown(found.estimator.structure)
+    elif kind == "SequenceTagger":
+        facts |= {"classes": found.classes_.tolist(), "hidden_states": found.estimator_.hidden_states}
+    elif kind == "HiddenMarkovTree":
+        facts |= {"hidden_states": found.hidden_states, **_emissions(found), **_course(found)}
     elif kind in SEQUENCE_MODELS:
         facts |= {"sequences_by": found.sequence, "hidden_states": found.hidden_states, "order": found.order}
         facts |= {"clusters": found.n_clusters} if kind == "MixtureHMM" else {}
@@ -157,9 +164,11 @@ def _model_facts(found: Any, kind: str) -> dict[str, Any]:
     else:
         facts |= _emissions(found)
         facts["free_parameters"] = found.n_parameters if kind in NETWORKS else found.n_parameters_
-    if kind in WITH_TABLES:
-        facts |= {"iterations": found.n_iter_, "converged": "yes" if found.converged_ else "no"}
-    return facts
+    return facts | (_course(found) if kind in WITH_TABLES else {})
+
+
+def _course(found: Any) -> dict[str, Any]:
+    return {"iterations": found.n_iter_, "converged": "yes" if found.converged_ else "no"}
 
 
 def _emissions(found: Any) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from eigentree.data.sequences.steps import SequenceForm
 from eigentree.data.tables.columns import Columns
 from eigentree.data.tables.rows import Rows
 from eigentree.data.tables.state_rules import ReadOptions
-from eigentree.data.tables.table import as_array, frame_of, table_of
+from eigentree.data.tables.table import Table, as_array, frame_of, table_of
 from eigentree.data.treebanks.tree import Tree
 from eigentree.errors import DataError, quoted, what_there_is
 from eigentree.validation import an_array
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from eigentree.arrays import Codes, Floats, Integers
-    from eigentree.data.tables.table import Table
 
 __all__ = ["Forest", "relabelled_trees"]
 
@@ -103,7 +102,7 @@ def _split(X: Any, parents: Any) -> tuple[Table, Any]:
         return _of_trees(X)
     frame = frame_of(X)
     if not isinstance(parents, str):
-        if frame is None:
+        if frame is None and not isinstance(X, Table):
             # A single column may come as a list of cells.
             X = as_array(X, "the nodes", "the nodes have different numbers of cells")
             X = X.reshape(-1, 1) if X.ndim == 1 else X

@@ -27,6 +27,7 @@ from eigentree.estimators.fits.given_tables import allowed_transitions
 from eigentree.estimators.fits.known_states import StepLabels, with_labels, without_known_states
 from eigentree.estimators.mixins.constructor_parameters import with_attributes
 from eigentree.estimators.mixins.iterative_mixin import warn_not_converged
+from eigentree.estimators.mixture_hmm import MixtureHMM
 from eigentree.graphs.graph import LatentGraph
 from eigentree.inference.sequences.hmm_chain import Chain
 from eigentree.validation import as_float, generator
@@ -169,7 +170,8 @@ def checked_training(training: Any, alpha: Any, pattern: Any, random_state: Seed
         raise ParameterError(f"alpha is 'auto' or a number of at least 0, not {quoted(alpha)}")
     if weight == 0.0:
         return None
-    if not isinstance(pattern, EMJunctionTree | EMHMM):
+    # A mixture of hidden Markov models is one whose transitions say more.
+    if not isinstance(pattern, EMJunctionTree | EMHMM) or isinstance(pattern, MixtureHMM):
         raise ParameterError(
             f"conditional training moves the tables of an EMJunctionTree or an EMHMM; {type(pattern).__name__} is "
             f"trained with training='generative' only"

@@ -13,11 +13,17 @@ from eigentree.data.tables.weights import positive_weights, warn_of_few
 from eigentree.errors import DataError, ParameterError, quoted
 from eigentree.estimators.classification.class_targets import Targets
 from eigentree.estimators.classification.conditional_training import checked_training
-from eigentree.estimators.classification.step_labels import labels_in_form, labels_of_steps, split_labels
+from eigentree.estimators.classification.step_labels import (
+    columns_of_frame,
+    labels_in_form,
+    labels_of_steps,
+    split_labels,
+)
 from eigentree.estimators.em_hmm import EMHMM
 from eigentree.estimators.fits.known_states import StepLabels, with_labels
 from eigentree.estimators.mixins.constructor_parameters import Parameters, cloned, estimator_class, learns
 from eigentree.estimators.mixins.sequence_mixin import IMPOSSIBLE, distributions_or_uniform, sequence_and_time
+from eigentree.estimators.mixture_hmm import MixtureHMM
 from eigentree.inference.networks.hidden_variables import Decoded
 from eigentree.inference.queries import warn_undefined
 from eigentree.messages import notice
@@ -99,7 +105,7 @@ class SequenceTagger(Parameters):
     def _pattern(self) -> EMHMM:
         """The unfitted estimator that is cloned."""
         pattern = EMHMM(1, random_state=self.random_state) if self.estimator is None else self.estimator
-        if not isinstance(pattern, EMHMM):
+        if not isinstance(pattern, EMHMM) or isinstance(pattern, MixtureHMM):
             raise ParameterError(f"a SequenceTagger has an EMHMM as its estimator, not {quoted(pattern)}")
         return pattern
 
@@ -149,9 +155,9 @@ class SequenceTagger(Parameters):
     def _read(self, X: Any, lengths: Any) -> Sequences:
         """Return sequences as the model reads them; a column of labels in a frame is left out."""
         columns = self._columns
-        if self.target_ is not None and self.target_ in getattr(X, "columns", ()):
+        if self.target_ in columns_of_frame(X):
             X, _ = split_labels(X, self.target_)
-        return Sequences.of(X, columns, lengths, *sequence_and_time(self.estimator_, X))
+        return Sequences.of(X, columns, lengths, *sequence_and_time(self._pattern, X))
 
     def _proba(self, sequences: Sequences) -> Floats:
         """Return P(label | sequence) of each step, shape (steps, classes)."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from eigentree.data.sequences.inputs import cells_of_steps, split_frame
-from eigentree.data.sequences.sequence_codes import per_step
+from eigentree.data.sequences.sequence_codes import Sequences, per_step
+from eigentree.data.sequences.steps import Steps
 from eigentree.data.tables.cells import Categorical, object_array
 from eigentree.data.tables.table import frame_of
 from eigentree.errors import DataError, quoted, what_there_is
@@ -16,9 +18,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from eigentree.arrays import Integers
-    from eigentree.data.sequences.sequence_codes import Sequences
 
-__all__ = ["labels_in_form", "labels_of_steps", "split_labels"]
+__all__ = ["columns_of_frame", "labels_in_form", "labels_of_steps", "split_labels"]
+
+
+def columns_of_frame(X: Any) -> list[Any]:
+    """Return the names of the columns of a frame; none of anything else."""
+    frame = None if isinstance(X, Mapping | Sequences | Steps) else frame_of(X)
+    return list(getattr(frame, "columns", ()))
 
 
 def split_labels(X: Any, y: Any) -> tuple[Any, Any]:
@@ -27,8 +34,7 @@ def split_labels(X: Any, y: Any) -> tuple[Any, Any]:
         raise DataError("y is None; give the label of each step, in any form that sequences have")
     if not isinstance(y, str):
         return X, y
-    names = list(getattr(frame_of(X), "columns", ()))
-    if y not in names:
+    if y not in (names := columns_of_frame(X)):
         raise DataError(f"y names {quoted(y)}, which is no column of the data{what_there_is(y, names)}")
     return split_frame(X, [y])
 

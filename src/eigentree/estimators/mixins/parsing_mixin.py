@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,7 +11,7 @@ import numpy as np
 from eigentree.data.treebanks.binarisation import Binarisation
 from eigentree.data.treebanks.sentences import sentences_of
 from eigentree.data.treebanks.tree import Tree
-from eigentree.errors import quoted
+from eigentree.errors import DataError, quoted
 from eigentree.estimators.mixins.constructor_parameters import Parameters
 from eigentree.inference.grammars.chart_parser import ChartParser
 from eigentree.inference.threads import in_order
@@ -22,15 +24,16 @@ if TYPE_CHECKING:
     from eigentree.inference.grammars.chart_parser import Parse
     from eigentree.inference.grammars.grammar import Grammar
 
-__all__ = ["ParsingMixin"]
+__all__ = ["ParsingMixin", "SentenceMixin"]
+
+MOST_SENTENCES = 2**20
+"""At a time: each is parsed for itself, so more of them, or a stream without end, come in parts."""
 
 
 class ParsingMixin(Parameters):
-    """What a fitted grammar answers about plain sentences: their trees and log probabilities."""
+    """What a fitted grammar answers about plain sentences: their trees."""
 
     binarisation: Factoring | None
-    n_jobs: int
-    grammar_: Grammar
 
     @our_arithmetic
     def parse(self, sentences: Any, pruning: float = 1e-3) -> list[Tree]:
@@ -73,6 +76,23 @@ class ParsingMixin(Parameters):
         normal = Binarisation(self.binarisation)
         return [normal.restored(tree) for tree in trees]
 
+    @abstractmethod
+    def _parser(self, pruning: float) -> ChartParser:
+        """Return what parses sentences."""
+
+    def _parses(self, sentences: Any, parser: ChartParser) -> tuple[list[tuple[str | None, ...]], list[Parse]]:
+        threads = whole_number("n_jobs", getattr(self, "n_jobs", 1), most=MOST_THREADS)
+        given = list(islice(sentences_of(sentences), MOST_SENTENCES + 1))
+        if len(given) > MOST_SENTENCES:
+            raise DataError(f"there are more than {MOST_SENTENCES:,} sentences; give them in parts")
+        return given, list(in_order(lambda number: parser.parse(given[number]), len(given), threads))
+
+
+class SentenceMixin(ParsingMixin):
+    """What a grammar with hidden states answers about plain sentences: their log probabilities, too."""
+
+    grammar_: Grammar
+
     @our_arithmetic
     def score_sentences(self, sentences: Any) -> Floats:
         """Return the log probability of each sentence: the sum over all trees that have its words.
@@ -87,8 +107,3 @@ class ParsingMixin(Parameters):
 
     def _parser(self, pruning: float) -> ChartParser:
         return ChartParser.of(self.grammar_, pruning)
-
-    def _parses(self, sentences: Any, parser: ChartParser) -> tuple[list[tuple[str | None, ...]], list[Parse]]:
-        threads = whole_number("n_jobs", self.n_jobs, most=MOST_THREADS)
-        given = list(sentences_of(sentences))
-        return given, list(in_order(lambda number: parser.parse(given[number]), len(given), threads))

@@ -186,18 +186,18 @@ class TreebankMixin(Parameters):
             number += rows.count
         return found
 
-    def sample(self, n_samples: int = 1, random_state: Seed = None, max_nodes: int = 100_000) -> list[Tree]:
+    def sample(self, n: int = 1, random_state: Seed = None, max_nodes: int = 100_000) -> list[Tree]:
         """Return trees sampled from the grammar; rare words are named by their classes.
 
         Parameters
         ----------
-        n_samples : int
+        n : int
         random_state : int, Generator or None
         max_nodes : int
             A tree with more nodes is an error: not every grammar ends.
         """
         self._require_fit()
-        count, most = whole_number("n_samples", n_samples, 0), whole_number("max_nodes", max_nodes)
+        count, most = whole_number("n", n, 0), whole_number("max_nodes", max_nodes)
         random = generator(random_state)
         return [self._restored(self._sampled(random, most)) for _ in range(count)]
 

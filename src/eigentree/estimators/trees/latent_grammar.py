@@ -18,7 +18,7 @@ from eigentree.errors import DataError, ParameterError, did_you_mean, quoted
 from eigentree.estimators.mixins.constructor_parameters import estimator_class, learns
 from eigentree.estimators.mixins.grammar_mixin import GrammarMixin
 from eigentree.estimators.mixins.iterative_mixin import RunsMixin
-from eigentree.estimators.mixins.parsing_mixin import ParsingMixin
+from eigentree.estimators.mixins.parsing_mixin import SentenceMixin
 from eigentree.estimators.mixins.treebank_mixin import normal_trees
 from eigentree.inference.grammars.grammar import Backoff, Grammar, GrammarLayout
 from eigentree.inference.threads import one_thread
@@ -42,7 +42,7 @@ MOST_STATES = 2**10
 
 
 @estimator_class
-class LatentGrammar(GrammarMixin, ParsingMixin, RunsMixin):
+class LatentGrammar(GrammarMixin, SentenceMixin, RunsMixin):
     """A probabilistic context-free grammar whose labels have hidden states, learned from trees by EM.
 
     Each node of a tree has a label, which is seen, and a hidden state, which refines it; what a node becomes

@@ -13,12 +13,14 @@ from eigentree.data.treebanks.word_classes import UNKNOWN_WORDS
 from eigentree.em.grammars.grammar_objective import plain_grammar, training_counts
 from eigentree.errors import DataError, quoted
 from eigentree.estimators.mixins.constructor_parameters import estimator_class, learns
+from eigentree.estimators.mixins.parsing_mixin import ParsingMixin
 from eigentree.estimators.mixins.treebank_mixin import TreebankMixin, normal_trees
 from eigentree.inference.grammars.grammar import Backoff, Grammar, GrammarLayout
 from eigentree.spectral.grammars.exact_moments import ExactMoments
 from eigentree.spectral.grammars.grammar_learning import learn_grammar
 from eigentree.spectral.grammars.grammar_model import SpectralGrammar, choose_grammar
 from eigentree.spectral.grammars.grammar_report import GrammarReport
+from eigentree.spectral.grammars.spectral_charts import spectral_parser
 from eigentree.validation import auto_or_number, one_of, whole_number
 
 if TYPE_CHECKING:
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from eigentree.data.treebanks.tree import Tree
     from eigentree.data.treebanks.tree_rows import GrammarSymbols, TreeRows
     from eigentree.data.treebanks.word_classes import UnknownWords
+    from eigentree.inference.grammars.chart_parser import ChartParser
 
 __all__ = ["SpectralLatentGrammar"]
 
@@ -38,7 +41,7 @@ MOST_STATES = 2**7
 
 
 @estimator_class
-class SpectralLatentGrammar(TreebankMixin):
+class SpectralLatentGrammar(TreebankMixin, ParsingMixin):
     """A context-free grammar whose labels have hidden states, learned from counts, without local optima.
 
     What a node shows inside (what it and its children become) and outside (the two rules above it, and what its
@@ -177,6 +180,9 @@ class SpectralLatentGrammar(TreebankMixin):
 
     def _sampled(self, random: np.random.Generator, most_nodes: int) -> Tree:
         return self.model_.sampled(random, most_nodes)
+
+    def _parser(self, pruning: float) -> ChartParser:
+        return spectral_parser(self.model_, pruning)
 
 
 def _labelled(rows: TreeRows) -> TreeRows:

@@ -33,7 +33,7 @@ class Parse:
     Attributes
     ----------
     log_prob : float
-        The log probability of the words, all trees summed: of those that pruning left.
+        The log probability of the words, all trees summed that pruning left; -inf where it is not positive.
     tree : Tree or None
         In normal form; None where no tree of the grammar has these words.
     expected_correct : float
@@ -51,7 +51,8 @@ class ChartParser:
 
     The tree is that of minimum risk (Goodman 1996): no other has more nodes, in normal form, whose label and span
     are expected to be right. It needs not be a tree of the grammar, as each node is chosen by its own posterior
-    probability.
+    probability. A sentence that is impossible by the grammar, or negative by learned operators, is parsed by the
+    plain grammar.
 
     Parameters
     ----------
@@ -88,7 +89,11 @@ class ChartParser:
         codes = self._codes(words)
         log_prob, cells, posteriors = self._posteriors(codes)
         if log_prob == -np.inf:
-            return Parse(log_prob, None, 0.0)
+            emissions = self.plain.emissions(codes)
+            cells = Cells.of(self.plain.possible(emissions))
+            plain, posteriors = filled_chart(self.plain.core, emissions, cells)
+            if plain == -np.inf:
+                return Parse(log_prob, None, 0.0)
         return Parse(log_prob, *_least_risk(words, cells, posteriors, self.fine.symbols.labels))
 
     def log_prob(self, words: Sequence[str | None]) -> float:

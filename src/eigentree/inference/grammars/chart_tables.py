@@ -34,12 +34,12 @@ def coarse_grammar(symbols: GrammarSymbols, roots: Floats, backoff: Backoff) -> 
         Of labels with one state each.
     """
     layout = GrammarLayout(symbols, np.ones(len(roots), np.int64))
-    total = np.bincount(symbols.rules[:, 0], symbols.rule_counts, len(roots))
-    total += np.bincount(symbols.lexicon[:, 0], symbols.lexicon_counts, len(roots))
-    values = np.empty(layout.size)
-    layout.root(values)[:] = roots
-    values[layout.rule_at] = symbols.rule_counts / total[symbols.rules[:, 0]]
-    values[layout.word_at] = symbols.lexicon_counts / total[symbols.lexicon[:, 0]]
+    values = np.concatenate([roots, np.zeros(layout.size - len(roots))])
+    values[layout.rule_at], values[layout.word_at] = symbols.rule_counts, symbols.lexicon_counts
+    for label in range(len(roots)):
+        own = layout.block(values, label)
+        # A label that only held-out trees have shows nothing.
+        own[:] = own / own.sum() if own.any() else 1.0 / own.size
     return Grammar(layout, values, backoff)
 
 

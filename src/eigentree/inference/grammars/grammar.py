@@ -207,6 +207,7 @@ class Grammar:
             raise NetworkError(f"the grammar has {self.layout.size} parameters, not {self.values.shape}")
         first = np.cumsum(self.layout.lengths) - self.layout.lengths
         sums = np.add.reduceat(self.values, first)
+        sums = np.append(sums, [self.backoff.children.sum(), self.backoff.words.sum()])
         if not (self.values >= 0).all() or not np.allclose(sums, 1.0, atol=1e-6):
             raise NetworkError("the parameters of a grammar are distributions: not negative, and normalised")
 

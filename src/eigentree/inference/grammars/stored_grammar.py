@@ -72,7 +72,8 @@ def read_backoff(reader: Reader, layout: GrammarLayout) -> Backoff:
     labels, words = len(layout.states), len(layout.symbols.words.names)
     parts = reader.flat("backoff", [(labels,), (labels,), (int(layout.state_at[-1]),), (words,)])
     backoff = Backoff(*parts)
-    if min(*(part.min() for part in parts), backoff.kept.min()) < 0:
+    sums = np.array([backoff.children.sum(), backoff.words.sum()])
+    if min(*(part.min() for part in parts), backoff.kept.min()) < 0 or not np.allclose(sums, 1.0, atol=1e-6):
         raise FileError("what a grammar expects of unseen rules is no distribution")
     return backoff
 

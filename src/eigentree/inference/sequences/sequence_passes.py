@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
+    from scipy.sparse import csr_array
 
     from eigentree.arrays import Codes, Floats, Integers
 
@@ -125,12 +126,19 @@ class Symbols:
 
     def channel_counts(self, counts: Floats) -> list[Floats]:
         """Return the counts of each channel's codes, (hidden states, states), given those of symbols."""
-        made = []
-        for channel, states in enumerate(self.states):
-            table = np.zeros((counts.shape[1], states + 1))
-            np.add.at(table.T, self.lines[:, channel], counts)
-            made.append(table[:, :states])
-        return made
+        pairs = zip(self._indicators, self.states, strict=True)
+        return [np.ascontiguousarray((shown @ counts)[:states].T) for shown, states in pairs]
+
+    @cached_property
+    def _indicators(self) -> list[csr_array]:
+        """For each channel which symbols have which code, shape (codes, symbols)."""
+        from scipy.sparse import csr_array
+
+        count = np.arange(len(self.lines))
+        return [
+            csr_array((np.ones(len(count)), (codes, count)), shape=(states + 1, len(count)))
+            for codes, states in zip(self.lines.T, self.states, strict=True)
+        ]
 
 
 def _joint_codes(codes: Codes, sizes: Sequence[int]) -> Integers:

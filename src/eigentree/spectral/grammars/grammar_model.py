@@ -133,7 +133,8 @@ class SpectralGrammar:
         clipped = np.maximum(kept - table.sum(axis=1, keepdims=True), 0.0)
         # Below zero is what noise has made of it, so in place of it stands what is surest.
         usable = (kept > 0) & np.isfinite(kept)
-        without = head[:, 0] / max(float(head[:, 0].sum()), np.finfo(float).tiny)
+        without = np.maximum(head[:, 0], 0.0)
+        without /= max(float(without.sum()), np.finfo(float).tiny)
         own = np.divide(
             positive + CLIPPED * clipped * without,
             kept + CLIPPED * clipped,

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterable
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from cyclopts import App, Parameter
 
@@ -46,21 +46,33 @@ def fit(
     min_word_count: Annotated[
         int, option(count, "NUMBER", "How often a word occurs that is known by itself, not by its class.")
     ] = 2,
+    method: Annotated[
+        Literal["em", "spectral"],
+        Parameter(help="em splits and merges hidden states; spectral takes one pass without random starts."),
+    ] = "em",
     seed: Seed = 0,
     json: Json = False,
 ) -> None:
     """Learn a latent-variable grammar from trees, and write it to a file."""
     require_file(output)
-    from eigentree.cli.model_arguments import saved
-    from eigentree.estimators.trees.latent_grammar import LatentGrammar
+    from eigentree.cli.model_arguments import kind_of, saved
 
     begin = time.perf_counter()
-    model = LatentGrammar(hidden, min_word_count=min_word_count, random_state=seed).fit(trees_in(trees))
+    model: Any
+    if method == "spectral":
+        from eigentree.estimators.trees.spectral_latent_grammar import SpectralLatentGrammar
+
+        model = SpectralLatentGrammar(hidden, min_word_count=min_word_count).fit(trees_in(trees))
+        states = sum(label.rank for label in model.report_.labels)
+    else:
+        from eigentree.estimators.trees.latent_grammar import LatentGrammar
+
+        model = LatentGrammar(hidden, min_word_count=min_word_count, random_state=seed).fit(trees_in(trees))
+        states = sum(model.hidden_states_.values())
     saved(model, output)
     seconds = time.perf_counter() - begin
-    states = model.hidden_states_
-    facts = {"model": "LatentGrammar", "labels": len(states), "hidden_states": sum(states.values())}
-    sentence = f"{number_of(len(states), 'label')} with {number_of(sum(states.values()), 'hidden state')}"
+    facts = {"model": kind_of(model), "labels": len(model.labels_), "hidden_states": states}
+    sentence = f"{number_of(len(model.labels_), 'label')} with {number_of(states, 'hidden state')}"
     report_saved(output, json, facts | {"seconds": round(seconds, 3)}, f"{sentence}, {seconds:.1f} s")
 
 
@@ -153,7 +165,7 @@ def trees_in(path: str) -> Iterable[Any]:
 def _grammar(path: str) -> Any:
     from eigentree.cli.model_arguments import loaded
 
-    return loaded(path, ("LatentGrammar",), "a grammar")
+    return loaded(path, ("LatentGrammar", "SpectralLatentGrammar"), "a grammar")
 
 
 def _write(trees: Iterable[Any], output: str) -> None:

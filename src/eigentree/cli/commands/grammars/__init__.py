@@ -1,1 +1,0 @@
-"""Commands about trees and the grammars that are learned from them."""

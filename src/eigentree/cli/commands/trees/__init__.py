@@ -1,0 +1,1 @@
+"""Commands of data whose items are trees."""
