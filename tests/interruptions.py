@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -79,7 +80,8 @@ def fault(folder: Path, name: str, number: int, after: float, whole: bytes) -> s
         return f"files are left: {left}"
     if "Traceback" in errors:
         # While Python itself starts, it is nobody's.
-        return errors if "eigentree" in errors else ""
+        ours = set(re.findall(r"/eigentree/([\w/]+)\.py", errors)) - {"__init__", "__main__"}
+        return errors if ours else ""
     # Before a command begins, a signal ends its process itself; a shell says the same of both.
     return "" if code in (0, -number, 128 + number) else f"the exit code is {code}"
 

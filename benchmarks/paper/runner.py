@@ -133,6 +133,7 @@ def run(cells: Sequence[Cell], measure: Callable[[Any], Result], journal: Journa
     if not pending:
         return Outcome(0, ())
     failures = []
+    seconds, rows = 0.0, 0
     done = len(cells) - len(pending)
     versions = {name: version(name) for name in ("eigentree", "numpy", "scipy")}
     with _workers(min(jobs, len(pending))) as pool:
@@ -149,7 +150,11 @@ def run(cells: Sequence[Cell], measure: Callable[[Any], Result], journal: Journa
             )
             if "failure" in result:
                 failures.append(f"{cell}: {result['failure']}")
-            print(f"{count} of {len(cells)}: {result['elapsed']:.1f} s for {cell}", file=sys.stderr, flush=True)
+            # The time of a cell is about proportional to its rows.
+            seconds, rows = seconds + result["elapsed"], rows + futures[future].size
+            left = seconds / rows * (sum(each.size for each in pending) - rows) / jobs / 60
+            told = f"{count} of {len(cells)}, about {left:.0f} min left: {result['elapsed']:.1f} s for {cell}"
+            print(told, file=sys.stderr, flush=True)
     return Outcome(len(pending), tuple(failures))
 
 

@@ -178,7 +178,8 @@ def different_names(argument: str, names: Any, error: type[EigentreeError] = Gra
 def one_by_one(argument: str, value: Any, members: str, error: type[EigentreeError]) -> Iterator[Any]:
     """Return an iterator over what a list holds, or raise an error; what is given may never end."""
     try:
-        if not isinstance(value, str | bytes):
+        # Lazy frames have items, and are no lists.
+        if hasattr(type(value), "__iter__") and not isinstance(value, str | bytes):
             return iter(value)
     except TypeError:
         # Arrays without an axis say that they can be iterated over, and cannot.

@@ -635,3 +635,11 @@ def test_careers_and_families_reach_the_best_known_likelihood() -> None:
     model = et.EMHMM(4, pseudo_counts=0, random_state=2).fit(biofam)
     assert model.history_[-1] > -15757.92
     assert model.columns_.names == ("child", "left", "married")
+
+
+def test_answers_are_named_by_the_column_that_names_sequences() -> None:
+    long = pandas.DataFrame({"who": list("bbaab"), "week": [2, 1, 1, 2, 3], "seen": list("yxxyy")})
+    model = et.EMHMM(2, sequence="who", time="week", n_init=1, random_state=0).fit(long)
+    found = model.predict_next_proba(long)
+    assert list(found.states[0]) == ["b", "a"]
+    assert np.array_equal(found.array[1], model.predict_next_proba(long[long.who == "a"]).array[0])

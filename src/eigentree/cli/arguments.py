@@ -170,7 +170,7 @@ def option(convert: Callable[[str], Any], metavar: str, text: str, several: bool
         more: Any = {"consume_multiple": (1, None), "negative": "", "metavar": f"{metavar}..."}
         return Parameter(converter=each(convert), allow_leading_hyphen=False, help=text, **more)
     one: Any = lambda kind, tokens: convert(tokens[0].value)  # noqa: E731
-    return Parameter(converter=one, metavar=metavar, allow_leading_hyphen=True, help=text)
+    return Parameter(converter=one, metavar=metavar, negative="", allow_leading_hyphen=True, help=text)
 
 
 def file_option(text: str, *names: str) -> Parameter:
@@ -323,7 +323,11 @@ class Structure:
     ] = None
     hidden: Annotated[
         int | None,
-        option(count, "NUMBER", "States of each hidden variable (2; of tree 8; of auto chosen on held-out rows)."),
+        option(
+            count,
+            "NUMBER",
+            "Classes, or states of each hidden variable (2; of tree 8; of auto chosen on held-out rows).",
+        ),
     ] = None
     order: Annotated[
         int | None,

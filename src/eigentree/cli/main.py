@@ -39,7 +39,7 @@ class Command(NamedTuple):
 
 COMMANDS = (
     Command("fit", "Fit", "fit a model to rows", "fit:fit"),
-    Command("select", "Fit", "choose a structure and its size on held-out rows", "select:select"),
+    Command("select", "Fit", "choose the number of classes or states, and a structure", "select:select"),
     Command("compare", "Fit", "EM, spectral and simpler models on held-out rows", "compare:compare"),
     Command("classify", "Fit", "train a classifier, and apply it", "classify:app", ("train", "apply")),
     Command(
@@ -176,7 +176,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
             warnings.simplefilter("always", RuntimeWarning)
             warnings.simplefilter("always", UserWarning)
             warnings.showwarning = _show_warning
-            code = _called(tokens)
+            try:
+                code = _called(tokens)
+            except BaseException:
+                # A signal that comes while a compiled module is imported ends that in another error.
+                if not signals:
+                    raise
+                code = 0
         sys.stdout.flush()
     except BrokenPipeError:
         # The reader, such as head, has enough.
@@ -196,9 +202,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         note("stopped")
         return 130
-    except SystemExit:
-        if not signals:
-            raise
+    if signals and signals[0] == signal.SIGINT:
+        note("stopped")
     return 128 + signals[0] if signals else code
 
 
@@ -212,7 +217,7 @@ def _caught_signals() -> list[int]:
     def stop(number: int, _: Any) -> None:
         came.append(number)
         # Estimators keep what they have at an interrupt; at the end of the process nothing goes on.
-        raise KeyboardInterrupt if number == signal.SIGINT else SystemExit
+        raise KeyboardInterrupt if number == signal.SIGINT else SystemExit(128 + number)
 
     for number in (signal.SIGINT, signal.SIGTERM):
         if signal.getsignal(number) is not signal.SIG_IGN:

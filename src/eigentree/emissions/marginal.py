@@ -35,6 +35,9 @@ FOLDS = 5
 POWERS = np.linspace(0.0, 2.0, 21)
 """Yeo-Johnson's powers that map onto all numbers; others bend all large numbers to one."""
 
+LARGEST = 600.0
+"""The logarithm of the largest restored number, in units of its column: far beyond all data, and no overflow."""
+
 TAIL_DF = 5.0
 """The fewest whole degrees of freedom with a finite fourth moment: variances can be integrated on a grid."""
 
@@ -268,4 +271,4 @@ def _restored(places: Floats, power: float) -> Floats:
 
 
 def _shrunk(size: Floats, power: float) -> Floats:
-    return np.log1p(power * size) / power if power else size
+    return np.minimum(np.log1p(power * size) / power if power else size, LARGEST)

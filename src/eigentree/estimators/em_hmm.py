@@ -110,18 +110,13 @@ class EMHMM(IterativeMixin, InputMixin):
     n_init : int
         The number of starts; in a multi-start, how many candidates at most are run until they have converged.
     tol : float, optional
-        Of `stopping`, per step of the sequences. Unless given, for "gain" 0.005 of the chance error, p / 2n for p
-        free parameters and n steps, and 1e-4 for "paper".
+        What `stopping` compares with, per step of the sequences; by default it depends on how many there are
+        (Notes).
     max_iter : int
         The most iterations of an EM run.
     init : {"multistart", "moments", "windows", "merged", "position", "random", "clusters"} or mapping
-        Where to start. "moments": method-of-moments estimates from pooled counts of neighbouring steps. "windows":
-        classes of steps by the symbols around them. "merged": sets of symbols, merged and exchanged by likelihood.
-        "position": states one after another. "random": random parameters. "clusters", where channels are numbers:
-        clusters of steps (k-means); "windows" are then clusters of steps with their neighbours, and "moments" and
-        "merged" take many clusters for symbols. "multistart": successive halving over several of these, on growing
-        samples of the sequences. A mapping with "start", "transitions" and "emissions", as `tables_`: one EM run
-        from there; an emission of numbers is given as such, or as a mapping of its parameters to arrays.
+        Where to start; "multistart" compares several of these by successive halving on growing samples of the
+        sequences, and from a mapping with "start", "transitions" and "emissions", as `tables_`, there is one run.
     transitions : {"full", "left-to-right"} or array-like of shape (states, states)
         Which state may follow which: any; the same or a later one; or where the array is not zero. Of several
         chains a list of arrays, one each.
@@ -140,12 +135,8 @@ class EMHMM(IterativeMixin, InputMixin):
         The share of the sequences that is not learned from, and says when to stop.
     random_state : int, Generator or None
     emissions : str or mapping
-        What number channels show in each state. The name of a family, as "gaussian", "student", or for all number
-        channels together "diagonal", "full" or "tied". A mapping of channels, or tuples of channels, to families:
-        ``{"heart": "gaussian", ("x", "y"): "full", "sleep": "categorical"}``; a family with settings is a mapping,
-        as ``{"family": "gaussian", "prior_rows": 0.0}``. "auto": by the kind of each channel; continuous ones are
-        independent normal, normal together ("full") or "semiparametric", whichever has the highest log density of
-        held-out steps after a short run.
+        What number channels show in each state: the name of a family for all, or a mapping of channels, or of
+        tuples of channels that share a distribution, to families (Notes).
     numeric : {"emissions", "quantiles", "error"}
         What continuous channels are: numbers with a density in each state, bins, or an error.
     inputs_affect : one or several of "start", "transitions", "emissions"
@@ -182,6 +173,23 @@ class EMHMM(IterativeMixin, InputMixin):
     converged_ : bool
     columns_ : Columns
         The channels.
+
+    Notes
+    -----
+    **tol**: for "gain" 0.005 of the chance error, p / 2n for p free parameters and n steps, and 1e-4 for "paper".
+
+    **init**: "moments": method-of-moments estimates from pooled counts of neighbouring steps; "windows": classes of
+    steps by the symbols around them; "merged": sets of symbols, merged and exchanged by likelihood; "position":
+    states one after another; "random": random parameters; "clusters", where channels are numbers: clusters of steps
+    (k-means); "windows" are then clusters of steps with their neighbours, and "moments" and "merged" take many
+    clusters for symbols. In a mapping an emission of numbers is given as such, or as a mapping of its parameters to
+    arrays.
+
+    **emissions**: "gaussian", "student", or for all number channels together "diagonal", "full" or "tied"; a
+    mapping is such as ``{"heart": "gaussian", ("x", "y"): "full", "sleep": "categorical"}``, and a family with
+    settings one such as ``{"family": "gaussian", "prior_rows": 0.0}``. "auto": by the kind of each channel;
+    continuous ones are independent normal, normal together ("full") or "semiparametric", whichever has the highest
+    log density of held-out steps after a short run.
 
     Examples
     --------

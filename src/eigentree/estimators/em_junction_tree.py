@@ -70,36 +70,24 @@ class EMJunctionTree(IterativeMixin, LatentMixin):
     Parameters
     ----------
     structure : LatentGraph, Template, "auto", or a graph of networkx, pgmpy or pyagrum
-        A graph, or a template such as ``zoo.HMM(order=2)`` that builds one from the columns of the data. "auto":
-        chosen by held-out log-likelihood among trees of hidden variables (`zoo.HiddenChowLiu`) of several sizes,
-        mixtures of such trees, latent classes, and the Chow-Liu tree of the columns. Several fits of the best size
-        are averaged, so the result is a mixture whose hidden states are no classes.
+        A graph, a template such as ``zoo.HMM(order=2)`` that builds one from the columns of the data, or "auto": an
+        average of fits whose structure and size are chosen by held-out log-likelihood.
     n_init : int
-        The number of starts, where `init` names an initialiser; the run with the highest objective is kept. In a
-        multi-start, how many candidates at most run until they have converged. With "auto", how many fits are
-        averaged at most; up to 2,000 rows it is one of each of five folds, whatever this says.
+        The number of starts, of which the one with the highest objective is kept; in a multi-start, how many
+        candidates at most run until they have converged; with "auto", how many fits are averaged at most.
     tol : float, optional
-        Of `stopping`: by default 1e-4 for "paper", and for "gain" 4e-6 nats per row, or 1/200 of the chance error
-        (p / 2n for p entries of tables and n rows) where that is more and 32,000 rows differ.
+        What `stopping` compares with; by default it depends on the number of rows (Notes).
     max_iter : int
         Most iterations of an EM run.
     init : {"multistart", "spectral", "mixture", "copy", "random"} or LatentNetwork
-        Where to start. "spectral": the tables recovered from a spectral fit. "mixture": classes around rows that
-        are far from each other. "copy": hidden variables that are noisy copies of the classes of a fitted mixture.
-        "random": tables at random. "multistart": all of these, compared on growing samples of the rows. From a
-        network there is one run.
+        Where to start; "multistart" compares all the initialisers that it stands beside on growing samples of the
+        rows, and from a network there is one run.
     stopping : {"gain", "paper"}
-        When a run has converged. "gain": once the log-likelihood per row is expected to rise by no more than `tol`
-        in all further iterations; only a saddle can look like an optimum. "paper": once the log-likelihood f
-        satisfies ``|f(t) - f(t-1)| <= tol · (|f(t)| + |f(t-1)|) / 2`` (section 9).
+        When a run has converged: once the log-likelihood is expected to rise no further than by `tol`, or once it
+        has risen by less than `tol` in one iteration, as the paper has it (section 9).
     pseudo_counts : float or "auto"
-        Added to every expected count (a Dirichlet prior): the objective is then the log-likelihood plus the sum of
-        all log parameters, each times its pseudo-count. The first 0.25 are the same for all entries of a table;
-        what goes beyond is spread, as many on the average, as the states of each column are among all rows (those
-        of hidden variables uniformly). With 0, cells that were never seen together can be impossible. "auto" is
-        0.1, which prevents that and hardly changes anything else; while there are less than 50 rows for each entry
-        of the tables, it is that of 0.1, 0.3, 1 and 3 with the highest marginal likelihood (Cheeseman and Stutz),
-        which depends neither on labels nor on the order of rows or columns.
+        Added to every expected count (a Dirichlet prior); with 0, cells that were never seen together can be
+        impossible, and "auto" is 0.1, or more where rows are few.
     accelerate : bool
         Take quasi-Newton steps (L-BFGS, whose first step is EM's own); one that would lower the objective is
         shortened or taken back.
@@ -108,9 +96,7 @@ class EMJunctionTree(IterativeMixin, LatentMixin):
         and a run ends when that has not risen for some iterations. With "auto", 0 stands for a tenth; up to 2,000
         rows, for five-fold cross-validation.
     finish_rows : int, "auto" or None
-        The number of rows of the last run. None: all rows. "auto": all rows that are in memory, or of which no
-        more differ than fit into it; of others a sample of 1,000,000, or 1,000 for each entry of the tables where
-        that is more.
+        The number of rows of the last run; None: all rows; "auto": all that are in memory, of others a sample.
     random_state : int, Generator or None
     n_jobs : int
         Threads that share the rows.
@@ -123,24 +109,14 @@ class EMJunctionTree(IterativeMixin, LatentMixin):
     numeric : {"emissions", "quantiles", "error"}
         What a column of numbers is: numbers with an emission, bins with about equally many rows, or an error.
     emissions : "auto", str, or dict
-        The family of the distribution of number columns given the state of their parents. The name of one is of
-        each, or, of "full" and other families of groups, of all that have the same parents together (where
-        ``structure="auto"``, of each). A dict has the names of
-        columns, or tuples of names for groups with one distribution, and a family for each: "gaussian", "full" (a
-        covariance for a group), "tied", "student", "lognormal", "gamma", "poisson", "negative_binomial",
-        "semiparametric", "normal_scores", "ordinal" (of ordered labels), "categorical" (numbers are labels), or a
-        dict of such a name as "family" and its settings. "auto": Gaussians, and negative binomials of counts; for
-        ``structure="auto"`` chosen on held-out rows.
+        The family of the distribution of number columns given the state of their parents: the name of one for all,
+        or a dict of columns, or of tuples of columns that share a distribution, to names (Notes).
     fixed : dict, optional
-        Entries of tables that keep their values, by variable: an array like the table, parents' axes first, with
-        NaN where entries are free, or a mapping of some of the variable's states to probabilities, one for all
-        states of its parents or one for each. What is free shares what remains. With numbers of hidden states in
-        these, the states come in the order of the constraints.
+        Entries of tables that keep their values, by variable: an array like the table with NaN where entries are
+        free, or a mapping of some of the variable's states to probabilities.
     equal : list of tuples, optional
-        Ties, each of tables that are equal, as ``[("q1", "q2")]``. A member is the name of a variable, or one and
-        the states of some of its parents, as ``("q1", {"h": 0})``, or ``("q1", 0)`` where there is one parent. The
-        distributions of a table that is tied to nothing, as ``[("q1",)]``, are equal to each other. Under
-        constraints ``pseudo_counts="auto"`` is 0.1.
+        Ties, each of variables whose tables are equal, as ``[("q1", "q2")]``; a member may be a variable and the
+        states of some of its parents, as ``("q1", {"h": 0})``.
 
     Attributes
     ----------
@@ -177,6 +153,41 @@ class EMJunctionTree(IterativeMixin, LatentMixin):
 
     Notes
     -----
+    **structure="auto"** chooses among trees of hidden variables (`zoo.HiddenChowLiu`) of several sizes, mixtures of
+    such trees, latent classes, and the Chow-Liu tree of the columns. The average of several fits is a mixture whose
+    hidden states are no classes. Up to 2,000 rows there is one fit for each of five folds, whatever `n_init` says.
+
+    **init**: "spectral": the tables recovered from a spectral fit; "mixture": classes around rows that are far from
+    each other; "copy": hidden variables that are noisy copies of the classes of a fitted mixture; "random": random
+    tables.
+
+    **stopping**: "gain" ends a run once all further iterations are expected to raise the log-likelihood per row by
+    no more than `tol`; only a saddle can look like an optimum. "paper" ends it once the log-likelihood f satisfies
+    ``|f(t) - f(t-1)| <= tol · (|f(t)| + |f(t-1)|) / 2``. By default `tol` is 1e-4 for "paper", and for "gain" 4e-6
+    nats, or 1/200 of the chance error (p / 2n for p entries of tables and n rows) where that is more and 32,000
+    rows differ.
+
+    **pseudo_counts**: the objective is the log-likelihood plus the sum of all log parameters, each times its
+    pseudo-count. The first 0.25 are the same for all entries of a table; what goes beyond is spread, as many on the
+    average, as the states of each column are among all rows (those of hidden variables uniformly). "auto" is 0.1,
+    which hardly changes anything but what was never seen; while there are less than 50 rows for each entry of the
+    tables, it is that of 0.1, 0.3, 1 and 3 with the highest marginal likelihood (Cheeseman and Stutz), which
+    depends neither on labels nor on the order of rows or columns. Under constraints "auto" is 0.1.
+
+    **finish_rows="auto"**: all rows that are in memory, or of which no more differ than fit into it; of others a
+    sample of 1,000,000, or 1,000 for each entry of the tables where that is more.
+
+    **emissions**: "gaussian", "full" (a covariance for a group), "tied", "student", "lognormal", "gamma",
+    "poisson", "negative_binomial", "semiparametric", "normal_scores", "ordinal" (of ordered labels), "categorical"
+    (numbers are labels), or a dict of such a name as "family" and its settings. One name is of each column, or, of
+    "full" and other families of groups, of all that have the same parents together (where ``structure="auto"``, of
+    each). "auto": Gaussians, and negative binomials of counts; for ``structure="auto"`` chosen on held-out rows.
+
+    **fixed, equal**: arrays have the axes of parents first; a mapping has one probability for all states of the
+    parents, or one for each; what is free shares what remains. With numbers of hidden states in these, the states
+    come in the order of the constraints. Of one parent, ``("q1", 0)`` is short; the distributions of a table that
+    is tied to nothing, as ``[("q1",)]``, are equal to each other.
+
     Figure 3's protocol is ``init="random", n_init=5, stopping="paper", tol=1e-4, accelerate=False,
     pseudo_counts=0``.
 

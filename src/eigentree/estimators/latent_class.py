@@ -49,10 +49,8 @@ class LatentClassModel(EMJunctionTree):
     ----------
     n_classes : int
     covariates : list of str, optional
-        Columns that class membership depends on, by a multinomial logit whose reference is the first class: numbers
-        as they are, other columns as indicators of each label but the first. They are no items: scores are
-        log P(items | covariates). Rows that miss one are left out of the fit (with a notice), and get the shares of
-        the classes where they are scored. The columns of an array are called x0, x1, ….
+        Columns that class membership depends on, by a multinomial logit whose reference is the first class; they
+        are no items, so scores are log P(items | covariates) (Notes).
     n_init : int
         How many starts are optimised to the end at most; the one of the highest log-likelihood is kept.
     tol : float
@@ -62,10 +60,8 @@ class LatentClassModel(EMJunctionTree):
     init : {"multistart", "spectral", "mixture", "copy", "random"} or LatentNetwork
         Where to start, as for `EMJunctionTree`.
     pseudo_counts : float or "auto"
-        Added to every expected count. The default, 1e-6, changes the log-likelihood by about a millionth per entry
-        of the tables, far below the digits that are reported, so the estimate is that of maximum likelihood; but an
-        answer that nobody in a class gave is rare there and not impossible, so that new rows have a finite score. 0
-        is maximum likelihood itself, 0.1 to 1 shrinks where rows are few, "auto" as for `EMJunctionTree`.
+        Added to every expected count; the default, 1e-6, is maximum likelihood in all digits that are reported, 0
+        is maximum likelihood itself, and 0.1 to 1 shrinks where rows are few.
     random_state : int, Generator or None
     n_jobs, verbose, categories, handle_unknown, numeric, emissions, fixed, equal
         As those of `EMJunctionTree`; the classes are called "h" there.
@@ -74,10 +70,8 @@ class LatentClassModel(EMJunctionTree):
         which the shares of the classes differ between groups. It is a column like others: scores are
         log P(items, group), and where it is missing it is marginalised out.
     measurement_invariance : bool or list of str
-        Of a multi-group model: the items whose tables are the same in all groups. True: all (homogeneous model);
-        False: none (heterogeneous model); a list names them (partially homogeneous model). Models with fewer are
-        larger, and `likelihood_ratio_test` compares them. Where there are none, classes are numbered alike in all
-        groups by how much they resemble each other.
+        Of a multi-group model the items whose tables are the same in all groups: True for all (homogeneous model),
+        False for none (heterogeneous model), or a list (partially homogeneous model).
     known_class : str, optional
         A column with the class of some rows, missing in others: one label for each class, which classes are called
         by. `predict` gives these labels from the other columns, so new rows need not have the column.
@@ -98,6 +92,18 @@ class LatentClassModel(EMJunctionTree):
     n_parameters_ : int
     network_, start_, pseudo_counts_, history_, objectives_, n_iter_, converged_
         As those of `EMJunctionTree`.
+
+    Notes
+    -----
+    **covariates** that are numbers are taken as they are, others as indicators of each label but the first. Rows
+    that miss one are left out of the fit (with a notice), and get the shares of the classes where they are
+    scored. The columns of an array are called x0, x1, ….
+
+    **pseudo_counts** of 1e-6 change the log-likelihood by about a millionth per entry of the tables; but an
+    answer that nobody in a class gave is rare there and not impossible, so that new rows have a finite score.
+
+    **measurement_invariance**: models with fewer such items are larger, and `likelihood_ratio_test` compares
+    them. Where there are none, classes are numbered alike in all groups by how much they resemble each other.
 
     Examples
     --------
@@ -202,7 +208,7 @@ class LatentClassModel(EMJunctionTree):
     @property
     def _column_kinds(self) -> dict[str, str]:
         """The kinds of columns that the given emissions need, and covariates."""
-        chosen, kinds = different_names("covariates", self.covariates or (), ParameterError), super()._column_kinds
+        chosen, kinds = self._covariates, super()._column_kinds
         self._check_names()
         if both := [name for name in chosen if name in kinds]:
             raise ParameterError(
@@ -210,6 +216,10 @@ class LatentClassModel(EMJunctionTree):
             )
         roles = [name for name in (self.group, self.known_class) if name is not None]
         return kinds | dict.fromkeys(chosen, "covariate") | dict.fromkeys(roles, "categorical")
+
+    @property
+    def _covariates(self) -> tuple[str, ...]:
+        return () if self.covariates is None else different_names("covariates", self.covariates, ParameterError)
 
     def _check_names(self) -> None:
         """Raise `ParameterError` unless group and known_class are names of columns that have no other role."""
@@ -222,7 +232,7 @@ class LatentClassModel(EMJunctionTree):
                 raise ParameterError(f"{name!r} is the {role}, which has no emission; leave it out of emissions")
         if len(set(named.values())) < len(named):
             raise ParameterError(f"{self.group!r} is the group and the known class; leave one of them out")
-        if named and self.covariates:
+        if named and self._covariates:
             raise ParameterError(
                 f"{' and '.join(named)} cannot stand beside covariates; name the column in covariates too, which "
                 f"lets the shares of the classes depend on it, or leave the covariates out"
@@ -230,7 +240,7 @@ class LatentClassModel(EMJunctionTree):
 
     def _families(self, columns: Columns, graph: LatentGraph) -> dict[tuple[str, ...], Any]:
         """Return the family of each number column, or group of them, and that of all covariates."""
-        chosen = tuple(self.covariates or ())
+        chosen = self._covariates
         if self.known_class is not None:
             labels = columns.labels(self.known_class)
             if len(labels) != self.n_classes:

@@ -9,7 +9,7 @@ import numpy as np
 from eigentree.data.streams.partitions import empty_frame, lazy_frame
 from eigentree.data.tables.restore import sampled_rows
 from eigentree.errors import DataError
-from eigentree.validation import generator, whole_number
+from eigentree.validation import check_cells, generator, whole_number
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -72,6 +72,9 @@ def drawn_lazily(
     n, partitions = whole_number("n", n), whole_number("partitions", partitions)
     if partitions > n:
         raise DataError(f"{n} rows cannot be sampled in {partitions} partitions; take at most one per row")
+    check_cells(
+        f"a partition of {n // partitions:,} rows", n // partitions * len(columns.names), "take more partitions"
+    )
     bounds = [number * n // partitions for number in range(partitions + 1)]
     parts = list(zip(bounds[:-1], bounds[1:], _seeds(seed, partitions), strict=True))
     random = np.random.default_rng(0)

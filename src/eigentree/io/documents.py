@@ -81,7 +81,8 @@ def plain(value: Any, what: str) -> Any:
     of these; an array of one axis comes back as a list.
     """
     if isinstance(value, np.generic) and not isinstance(value, np.void):
-        value = value.item()
+        # The item of a long double is one again.
+        value = float(value) if isinstance(value, np.floating) else value.item()
     if isinstance(value, int) and value.bit_length() > MOST_BITS:
         raise FileError(f"{what} is a whole number of thousands of digits, which a file cannot hold")
     if value is None or isinstance(value, bool | str | int):

@@ -99,9 +99,10 @@ class Estimates(ResultTable):
         """
         from scipy.stats import norm, t
 
-        if not 0 < finite_number("level", level, 0.0) < 1:
+        share = finite_number("level", level, 0.0)
+        if not 0 < share < 1:
             raise ParameterError(f"level is between 0 and 1, such as 0.95, not {quoted(level)}")
-        upper = (1.0 + level) / 2.0
+        upper = (1.0 + share) / 2.0
         width = np.full(len(self.values), norm.ppf(upper)) if self.df is None else t.ppf(upper, self.df)
         made = np.empty((len(self.values), 2))
         for scale in set(self._scales):

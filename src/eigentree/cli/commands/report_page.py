@@ -23,7 +23,7 @@ def report(
     ] = None,
     training: Annotated[
         str | None,
-        file_option("The training data of the simpler models (by default --data, by cross-validation)."),
+        file_option("The training data; simpler models are fitted to it (without it cross-validated on --data)."),
     ] = None,
     title: Annotated[str | None, Parameter(metavar="TEXT", help="The heading of the page.")] = None,
     reading: Reading = Reading(),
@@ -31,9 +31,9 @@ def report(
 ) -> None:
     """Write one page of HTML about a model, to look at and to pass on; it loads nothing from elsewhere.
 
-    It shows the graph and junction tree, what hidden states show about the columns, and how the model was fitted.
-    With --data also the log-likelihood of rows beside that of simpler models, the accuracy on masked cells,
-    calibration, and anomalies.
+    It shows classes or hidden states: their sizes, what each answers, transitions of sequences; the graph; and how
+    the model was fitted. With --data also BIC and AIC, the log-likelihood of rows beside that of simpler models,
+    the accuracy on masked cells, calibration, and anomalies. With --training also intervals of the parameters.
 
     Examples
     --------

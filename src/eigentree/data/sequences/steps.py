@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from eigentree.io.codec import At
     from eigentree.io.stores import Reader
 
-__all__ = ["FORM", "FormKind", "SequenceForm", "Steps", "steps_of"]
+__all__ = ["FORM", "FormKind", "SequenceForm", "Steps", "names_of", "steps_of"]
 
 
 DIFFERENT_STEPS = "the steps of the sequences differ: each is one cell, or a row of equally many cells"
@@ -86,6 +86,12 @@ def steps_of(
     if isinstance(X, np.ndarray) and X.ndim in (2, 3):
         return _array_rows(X)
     return _listed(X)
+
+
+def names_of(X: ArrayLike | Any, sequence: str | None, count: int) -> Sequence[Any]:
+    """Return what sequences are called: the cells of the column that names them, in their order, else 0, 1, …."""
+    frame = None if sequence is None else frame_of(X)
+    return range(count) if frame is None else list(dict.fromkeys(frame[sequence].to_list()))
 
 
 def _starts(lengths: Any) -> Integers:

@@ -163,7 +163,8 @@ class SequenceTagger(Parameters):
         """Return P(label | sequence) of each step, shape (steps, classes)."""
         proba = self.estimator_.model_.smoothed(sequences)
         proba = distributions_or_uniform(proba, "the labels of their steps are taken as uniform", "steps of ")
-        return np.asarray(proba.reshape(len(proba), len(self.classes_), -1).sum(axis=2))
+        each = proba.shape[1] // len(self.classes_)
+        return np.asarray(proba.reshape(len(proba), len(self.classes_), each).sum(axis=2))
 
     @our_arithmetic
     def predict_proba(self, X: ArrayLike | Any, lengths: ArrayLike | None = None) -> Any:

@@ -9,7 +9,7 @@ import numpy as np
 
 from eigentree.data.sequences.inputs import InputSequences, are_letters, lengths_of, split_frame
 from eigentree.data.sequences.sequence_codes import Sequences, filled_sequences, sampled_sequences
-from eigentree.data.sequences.steps import SequenceForm
+from eigentree.data.sequences.steps import SequenceForm, names_of
 from eigentree.data.tables.labeled_table import LabeledTable
 from eigentree.errors import DataError, ParameterError, quoted
 from eigentree.estimators.mixins.constructor_parameters import Parameters
@@ -192,7 +192,8 @@ class SequenceMixin(Parameters):
         proba = self.model_.ahead(self._sequences(X, lengths, inputs, whole_number("steps", steps)), steps)[place]
         proba = distributions_or_uniform(proba, "their next cell is taken as uniform")
         axis = "sequence" if name != "sequence" else "of sequence"
-        return LabeledTable.answer(proba, (axis, name), (range(len(proba)), columns.labels(name)))
+        called = names_of(X, self.sequence, len(proba))
+        return LabeledTable.answer(proba, (axis, name), (called, columns.labels(name)))
 
     @our_arithmetic
     def predict_next(
@@ -224,11 +225,10 @@ class SequenceMixin(Parameters):
             raise DataError("no channel is of numbers; predict_next_proba has the probabilities of categories")
         found = self._numbers_ahead(self._sequences(X, lengths, inputs, steps), steps, shares)
         channels = [columns.names[place] for place in columns.number_places]
+        called = names_of(X, self.sequence, len(found))
         if shares is None:
-            return LabeledTable.answer(found, ("sequence", "channel"), (range(len(found)), channels))
-        return LabeledTable.answer(
-            found, ("sequence", "channel", "quantile"), (range(len(found)), channels, shares)
-        )
+            return LabeledTable.answer(found, ("sequence", "channel"), (called, channels))
+        return LabeledTable.answer(found, ("sequence", "channel", "quantile"), (called, channels, shares))
 
     def _numbers_ahead(self, sequences: Sequences, steps: int, quantiles: Sequence[float] | None) -> Floats:
         """Return means, or quantiles, of the numbers so many steps after the end of each sequence."""

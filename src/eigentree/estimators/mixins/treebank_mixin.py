@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from eigentree.data.treebanks.tree_rows import GrammarSymbols, TreeRows
     from eigentree.validation import Seed
 
+MOST_TREES = 2**27
+"""So many trees are beyond all memory."""
+
 __all__ = ["TreeAnomaly", "TreebankMixin", "normal_trees", "postorder", "relabelled"]
 
 
@@ -197,7 +200,7 @@ class TreebankMixin(Parameters):
             A tree with more nodes is an error: not every grammar ends.
         """
         self._require_fit()
-        count, most = whole_number("n", n, 0), whole_number("max_nodes", max_nodes)
+        count, most = whole_number("n", n, 0, most=MOST_TREES), whole_number("max_nodes", max_nodes)
         random = generator(random_state)
         return [self._restored(self._sampled(random, most)) for _ in range(count)]
 
