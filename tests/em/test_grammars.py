@@ -198,3 +198,13 @@ def test_states_that_show_nothing_are_merged(share: float) -> None:
     trees = [("S", ("A", str(first)), ("B", str(second))) for first, second in words]
     model = et.LatentGrammar(4, validation_fraction=share, random_state=0).fit(trees)
     assert sum(model.hidden_states_.values()) <= 4
+
+
+@pytest.mark.parametrize("trees", [["(S a)"], ["(S (A a) (B b))"], ["(S (S (S a)))"], ["(S a b c d)"]])
+@pytest.mark.parametrize("kind", ["LatentGrammar", "SpectralLatentGrammar"])
+def test_one_tree_is_enough(trees: list[str], kind: str) -> None:
+    model = getattr(et, kind)(2).fit(trees)
+    (score,) = model.score_samples(trees)
+    assert -5 < score < 0
+    (parsed,) = model.parse([et.Tree.parse(trees[0]).words])
+    assert parsed == et.Tree.parse(trees[0])

@@ -239,7 +239,7 @@ def test_the_table_marks_what_noise_could_be() -> None:
     few, many = fitted(ROWS[:200]).report_, et.SpectralJunctionTree(GRAPH).fit_moments(NETWORK).report_
     weak = [separator for separator in few.separators if separator.weak]
     assert weak
-    assert f"! {len(weak)} separators have a direction" in str(few)
+    assert f"! {len(weak)} of them have a direction" in str(few)
     assert "!" not in str(many)
     (name, *_) = str(few).split("{", 1)[1].split("}", 1)
     assert tuple(name.split(", ")) == few.weakest(1)[0].separator

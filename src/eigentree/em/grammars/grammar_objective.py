@@ -74,7 +74,8 @@ def plain_grammar(layout: GrammarLayout, roots: Floats) -> Floats:
     """
     symbols, states = layout.symbols, layout.states
     values = np.empty(layout.size)
-    nodes = np.bincount(symbols.rules[:, 0], symbols.rule_counts, len(states))
+    nodes = np.zeros(len(states))
+    nodes += np.bincount(symbols.rules[:, 0], symbols.rule_counts, len(states))
     nodes += np.bincount(symbols.lexicon[:, 0], symbols.lexicon_counts, len(states))
     every = np.where(symbols.added, 0.0, nodes)
     new = np.count_nonzero(roots) / (roots.sum() + np.count_nonzero(roots))

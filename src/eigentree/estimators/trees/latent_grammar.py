@@ -82,8 +82,8 @@ class LatentGrammar(GrammarMixin, SentenceMixin, RunsMixin):
     accelerate : bool
         Extrapolate from earlier steps (L-BFGS).
     validation_fraction : float
-        The share of the trees that is not learned from; it says when to stop and which states are merged. With 0, a
-        split is kept that gains more than the parameters it takes (AIC).
+        The share of the trees that is not learned from; it says when to stop and which states are merged. With 0,
+        and where the share is less than one tree, a split is kept that gains more than its parameters (AIC).
     random_state : int, Generator or None
     n_jobs : int
         Threads; results do not depend on it.
@@ -175,7 +175,9 @@ class LatentGrammar(GrammarMixin, SentenceMixin, RunsMixin):
     def _fit_of(self, symbols: GrammarSymbols, store: TreeStore, random: np.random.Generator) -> GrammarFit:
         """Return the trees under the plain grammar, and how EM runs on them."""
         weights, held = np.ones(store.trees), np.zeros(store.trees)
-        if self.validation_fraction:
+        # Where a share of the trees is less than one, there is none to hold out.
+        is_held_out = self.validation_fraction * store.trees >= 1
+        if is_held_out:
             held = held_out(weights, self.validation_fraction, random)
             check_split(store.trees - held.sum(), held.sum(), self.validation_fraction, store.trees, "trees")
         # Rules that only held-out trees have would be impossible otherwise.
@@ -187,7 +189,7 @@ class LatentGrammar(GrammarMixin, SentenceMixin, RunsMixin):
         vector = GrammarVector(layout)
         whole = GrammarObjective(vector, store, weights - held, backoff, prior, self.n_jobs)
         validation = None
-        if self.validation_fraction:
+        if is_held_out:
             validation = GrammarObjective(vector, store, held, backoff, np.zeros_like(prior), self.n_jobs)
         how = (self.pseudo_counts, self.stopping, self.tol, self.max_iter, self.accelerate)
         return GrammarFit(whole, validation, roots, self._most_states(symbols), *how)

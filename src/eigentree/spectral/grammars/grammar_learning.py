@@ -77,7 +77,8 @@ class SpectralGrammarFit:
         """Return the operators at some shrinkage toward rules and words that depend on labels only."""
         symbols, labels = self.symbols, self.symbols.rules[:, 0]
         gains = [bond.factors(shrinkage) * scale for bond, scale in zip(self.bonds, self.scales, strict=True)]
-        known = np.bincount(labels, self.rules, len(gains))
+        known = np.zeros(len(gains))
+        known += np.bincount(labels, self.rules, len(gains))
         known += np.bincount(symbols.lexicon[:, 0], self.lexicon, len(gains))
         known = np.maximum(known, np.finfo(float).tiny)
         kept = _kept(self.rules, *self._signal, shrinkage)

@@ -71,6 +71,7 @@ class GrammarReport(SpectraReport):
     """
 
     title: ClassVar[str] = "Report of a spectral fit to trees"
+    bond: ClassVar[str] = "label"
 
     labels: tuple[LabelReport, ...]
     trees: float

@@ -83,6 +83,9 @@ class Clipping(NamedTuple):
 class SpectraReport(FitReport):
     """What the reports of fits to tables and to sequences share: the singular values of their bonds."""
 
+    bond: ClassVar[str] = "separator"
+    """What a bond is of."""
+
     @property
     @abstractmethod
     def spectra(self) -> tuple[Any, ...]:
@@ -99,8 +102,8 @@ class SpectraReport(FitReport):
     def __str__(self) -> str:
         # Without the warnings, which the fit has given.
         lines = [f"{name:<30}{value}" for name, value in self.facts()]
-        lines.append(f"weakest of {len(self.spectra)} separators:")
-        lines.append(f"  {'separator':<24}{'rank':>6}{'smallest':>11}{'noise':>9}  views")
+        lines.append(f"weakest of {len(self.spectra)} {self.bond}s:")
+        lines.append(f"  {self.bond:<24}{'rank':>6}{'smallest':>11}{'noise':>9}  views")
         for bond in self.weakest():
             name, views = bond.row
             mark = " !" if bond.weak else ""
@@ -108,7 +111,7 @@ class SpectraReport(FitReport):
                 f"  {name[:24]:<24}{bond.rank:>6}{bond.smallest:>11.3g}{bond.noise:>9.2g}  {views[:50]}{mark}"
             )
         if weak := sum(bond.weak for bond in self.spectra):
-            lines.append(f"! {weak} separators have a direction that does not differ from noise")
+            lines.append(f"! {weak} of them have a direction that does not differ from noise")
         return "\n".join(lines)
 
 
