@@ -91,8 +91,8 @@ class MixtureHMM(EMHMM):
     >>> model = MixtureHMM(n_clusters=2, hidden_states=1, random_state=0).fit([*calm, *busy] * 5)
     >>> model.predict(["AAAAAAA", "ABABABA"]).tolist()
     [0, 1]
-    >>> [round(float(each.emissionprob_[0, 0]), 2) for each in model.clusters_]
-    [0.85, 0.51]
+    >>> [round(float(each.emissionprob_[0, 0]), 1) for each in model.clusters_]
+    [0.8, 0.5]
     """
 
     def __init__(
