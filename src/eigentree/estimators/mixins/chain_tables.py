@@ -9,6 +9,7 @@ import numpy as np
 from eigentree.data.tables.labeled_table import LabeledTable, TablesByName
 from eigentree.estimators.mixins.constructor_parameters import Parameters
 from eigentree.inference.sequences.duration_chain import DurationChain
+from eigentree.inference.sequences.tree_chain import TreeChain
 
 if TYPE_CHECKING:
     from eigentree.arrays import Floats
@@ -34,7 +35,8 @@ class ChainTablesMixin(Parameters):
         chain, columns = self.model_, self._columns
         hidden = self._chain_names
         starts = {name: _start_table(links) for name, links in zip(hidden, chain.chains, strict=True)}
-        moves = {name: _moves_table(links) for name, links in zip(hidden, chain.chains, strict=True)}
+        before = "parent's state" if isinstance(chain, TreeChain) else "state before"
+        moves = {name: _moves_table(links, before) for name, links in zip(hidden, chain.chains, strict=True)}
         shown = {
             name: LabeledTable(
                 table.reshape(*chain.sizes, -1),
@@ -142,7 +144,7 @@ def _start_table(links: tuple[Floats, ...]) -> LabeledTable:
     return LabeledTable(joint, names, [range(len(links[0]))] * order)
 
 
-def _moves_table(links: tuple[Floats, ...]) -> LabeledTable:
+def _moves_table(links: tuple[Floats, ...], before: str) -> LabeledTable:
     """Return the distribution of a state given those before it."""
-    names = [*(f"state {step} before" for step in range(len(links) - 1, 1, -1)), "state before", "state"]
+    names = [*(f"state {step} before" for step in range(len(links) - 1, 1, -1)), before, "state"]
     return LabeledTable(links[-1], names, [range(len(links[0]))] * len(links))
