@@ -20,7 +20,7 @@ test: $(VENV)/.test
 # environment of its own that is made anew; uv is told of other indexes by UV_INDEX and UV_FIND_LINKS.
 test-oldest: RESOLUTION := lowest-direct
 # What old versions of others warn of beside newer ones is theirs.
-test-oldest: OTHERS_WARNINGS := -W ignore::DeprecationWarning -W ignore::SyntaxWarning
+test-oldest: OTHERS_WARNINGS := -W ignore::DeprecationWarning -W ignore::FutureWarning -W ignore::SyntaxWarning
 test-newest: RESOLUTION := highest
 test-oldest test-newest: $(VENV)/.created
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv

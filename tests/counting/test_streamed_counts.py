@@ -72,7 +72,7 @@ def lazy(path: Path, table: pd.DataFrame) -> Any:
 
 def relation(path: Path, table: pd.DataFrame) -> Any:
     parquet(path, table)
-    return stream_of(duckdb.connect().read_parquet(str(path / "rows.parquet")), SMALL)
+    return stream_of(duckdb.read_parquet(str(path / "rows.parquet")), SMALL)
 
 
 def dataset(path: Path, table: pd.DataFrame) -> Any:

@@ -97,7 +97,7 @@ def lazy(path: Path) -> Any:
 
 
 def relation(path: Path) -> Any:
-    return duckdb.connect().read_parquet(str(parquet(path)))
+    return duckdb.read_parquet(str(parquet(path)))
 
 
 def generator(path: Path) -> Any:
@@ -344,7 +344,7 @@ def test_names_may_be_anything_and_headers_long(tmp_path: Path) -> None:
         tmp_path / "rows.parquet",
         tmp_path / "rows.csv",
         pl.from_pandas(rows).lazy(),
-        duckdb.connect().read_parquet(str(tmp_path / "rows.parquet")),
+        duckdb.read_parquet(str(tmp_path / "rows.parquet")),
     ):
         columns = Columns.learned(reduce(add, (Schema.of(batch.data) for batch in seen(stream, wanted, size))))
         assert columns == Columns.learned(rows[wanted])
@@ -390,7 +390,7 @@ def test_columns_that_nobody_needs_may_hold_anything(tmp_path: Path) -> None:
         tmp_path / "odd.parquet",
         pa.dataset.dataset(tmp_path / "odd.parquet"),
         pl.scan_parquet(tmp_path / "odd.parquet"),
-        duckdb.connect().read_parquet(str(tmp_path / "odd.parquet")),
+        duckdb.read_parquet(str(tmp_path / "odd.parquet")),
         iter([odd]),
     ):
         (batch,) = seen(stream, ["number", "text"])

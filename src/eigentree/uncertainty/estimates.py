@@ -139,7 +139,7 @@ class Estimates(ResultTable):
                 f"{quoted(first)} has no standard error, or no covariance with another one, so these have no Wald "
                 f"test together; give the places of others as chosen"
             )
-        df = int(np.linalg.matrix_rank(covariance))
+        df = int(np.linalg.matrix_rank(covariance)) if len(covariance) else 0
         statistic = float(values @ np.linalg.pinv(covariance, hermitian=True) @ values)
         return WaldTest(statistic, df, float(chi2.sf(statistic, df)))
 

@@ -155,8 +155,11 @@ def _relation(relation: Any, size: BatchSize) -> Stream:
 
     def read(wanted: list[str]) -> Iterable[tuple[str, Any]]:
         names = ", ".join('"' + name.replace('"', '""') + '"' for name in wanted)
-        reader = relation.project(names).to_arrow_reader(size.rows_of(len(wanted)))
-        return ((what, arrow.Table.from_batches([batch])) for batch in reader)
+        some = relation.project(names)
+        # Before 2.0 it has another name.
+        reader = getattr(some, "to_arrow_reader", None) or some.fetch_arrow_reader
+        batches = reader(size.rows_of(len(wanted)))
+        return ((what, arrow.Table.from_batches([batch])) for batch in batches)
 
     return _Engine(what, relation.columns, empty, read)
 
