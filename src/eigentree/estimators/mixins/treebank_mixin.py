@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
 from eigentree.data.tables.state_rules import UNKNOWN_RULES
 from eigentree.data.treebanks.binarisation import INTERMEDIATE, Binarisation
 from eigentree.data.treebanks.tree import Tree
-from eigentree.data.treebanks.tree_encoder import encoded_blocks
+from eigentree.data.treebanks.tree_encoder import TreeEncoder, encoded_blocks
 from eigentree.data.treebanks.tree_rows import ANY_WORD
 from eigentree.data.treebanks.tree_sources import trees_of
+from eigentree.data.treebanks.word_classes import UNKNOWN_WORDS
 from eigentree.errors import DataError
 from eigentree.estimators.mixins.constructor_parameters import Parameters
+from eigentree.inference.grammars.grammar import Backoff
 from eigentree.validation import generator, one_of, our_arithmetic, whole_number
 
 if TYPE_CHECKING:
@@ -24,6 +26,9 @@ if TYPE_CHECKING:
     from eigentree.data.tables.state_rules import UnknownRule
     from eigentree.data.treebanks.binarisation import Factoring
     from eigentree.data.treebanks.tree_rows import GrammarSymbols, TreeRows
+    from eigentree.data.treebanks.tree_store import TreeStore
+    from eigentree.data.treebanks.word_classes import UnknownWords
+    from eigentree.inference.grammars.grammar import GrammarLayout
     from eigentree.validation import Seed
 
 MOST_TREES = 2**27
@@ -67,7 +72,10 @@ class TreebankMixin(Parameters):
     word that is None is missing.
     """
 
+    unseen: Literal["witten_bell", "impossible"]
     binarisation: Factoring | None
+    min_word_count: int
+    unknown_words: UnknownWords
     handle_unknown: UnknownRule
 
     @property
@@ -90,6 +98,27 @@ class TreebankMixin(Parameters):
     @abstractmethod
     def _sampled(self, random: np.random.Generator, most_nodes: int) -> Tree:
         """Return a tree in normal form that is sampled."""
+
+    def _check_reading(self) -> None:
+        """Raise `ParameterError` unless the arguments that say how trees to learn from are read are such."""
+        one_of("unseen", self.unseen, ("witten_bell", "impossible"))
+        one_of("binarisation", self.binarisation, ("right", "left", None))
+        one_of("unknown_words", self.unknown_words, UNKNOWN_WORDS)
+        whole_number("min_word_count", self.min_word_count)
+
+    def _encoded(self, X: Any) -> tuple[GrammarSymbols, TreeStore]:
+        """Return the labels, words and rules of trees to learn from, and the trees as codes."""
+        encoder = TreeEncoder()
+        for tree in normal_trees(X, self.binarisation):
+            encoder.add(tree)
+        symbols, store = encoder.learned(self.min_word_count, self.unknown_words)
+        if not store.trees:
+            raise DataError("there is no tree to learn from")
+        return symbols, store
+
+    def _backoff(self, layout: GrammarLayout) -> Backoff:
+        """Return what rules and words that no training tree has are as probable as."""
+        return Backoff.witten_bell(layout) if self.unseen == "witten_bell" else Backoff.none(layout)
 
     @property
     def labels_(self) -> tuple[str, ...]:

@@ -9,18 +9,15 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 
 from eigentree.data.tables.state_rules import UNKNOWN_RULES
-from eigentree.data.treebanks.tree_encoder import TreeEncoder
-from eigentree.data.treebanks.word_classes import UNKNOWN_WORDS
 from eigentree.em.grammars.grammar_fit import GrammarFit, fit_by_splits, fit_from_random
 from eigentree.em.grammars.grammar_objective import GrammarObjective, GrammarVector, plain_grammar, training_counts
 from eigentree.em.holdout import check_split, held_out
-from eigentree.errors import DataError, ParameterError, did_you_mean, quoted
+from eigentree.errors import ParameterError, did_you_mean, quoted
 from eigentree.estimators.mixins.constructor_parameters import estimator_class, learns
 from eigentree.estimators.mixins.grammar_mixin import GrammarMixin
 from eigentree.estimators.mixins.iterative_mixin import RunsMixin
 from eigentree.estimators.mixins.parsing_mixin import SentenceMixin
-from eigentree.estimators.mixins.treebank_mixin import normal_trees
-from eigentree.inference.grammars.grammar import Backoff, Grammar, GrammarLayout
+from eigentree.inference.grammars.grammar import Grammar, GrammarLayout
 from eigentree.inference.threads import one_thread
 from eigentree.validation import MOST_THREADS, finite_number, generator, one_of, whole_number
 
@@ -154,12 +151,7 @@ class LatentGrammar(GrammarMixin, SentenceMixin, RunsMixin):
         y : ignored
         """
         self._check_arguments()
-        encoder = TreeEncoder()
-        for tree in normal_trees(X, self.binarisation):
-            encoder.add(tree)
-        symbols, store = encoder.learned(self.min_word_count, self.unknown_words)
-        if not store.trees:
-            raise DataError("there is no tree to learn from")
+        symbols, store = self._encoded(X)
         random = generator(self.random_state)
         fit = self._fit_of(symbols, store, random)
         how = fit_by_splits if self.init == "split_merge" else fit_from_random
@@ -184,7 +176,7 @@ class LatentGrammar(GrammarMixin, SentenceMixin, RunsMixin):
         learned = weights - held if self.unseen == "witten_bell" else weights
         symbols, roots = training_counts(symbols, store, learned)
         layout = GrammarLayout(symbols, np.ones(len(symbols.labels), np.int64))
-        backoff = Backoff.witten_bell(layout) if self.unseen == "witten_bell" else Backoff.none(layout)
+        backoff = self._backoff(layout)
         prior = self.pseudo_counts * plain_grammar(layout, roots)
         vector = GrammarVector(layout)
         whole = GrammarObjective(vector, store, weights - held, backoff, prior, self.n_jobs)
@@ -217,10 +209,7 @@ class LatentGrammar(GrammarMixin, SentenceMixin, RunsMixin):
         for label, count in given.items() if isinstance(given, Mapping) else [(None, given)]:
             whole_number("hidden_states" if label is None else f"hidden_states[{label!r}]", count, most=MOST_STATES)
         one_of("init", self.init, ("split_merge", "random"))
-        one_of("unseen", self.unseen, ("witten_bell", "impossible"))
-        one_of("binarisation", self.binarisation, ("right", "left", None))
-        one_of("unknown_words", self.unknown_words, UNKNOWN_WORDS)
-        whole_number("min_word_count", self.min_word_count)
+        self._check_reading()
         self._check_runs((), str)
         if self.pseudo_counts == 0 and self.validation_fraction > 0:
             raise ParameterError(

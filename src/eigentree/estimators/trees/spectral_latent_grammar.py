@@ -8,20 +8,18 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
-from eigentree.data.treebanks.tree_encoder import TreeEncoder
-from eigentree.data.treebanks.word_classes import UNKNOWN_WORDS
 from eigentree.em.grammars.grammar_objective import plain_grammar, training_counts
 from eigentree.errors import DataError, quoted
 from eigentree.estimators.mixins.constructor_parameters import estimator_class, learns
 from eigentree.estimators.mixins.parsing_mixin import ParsingMixin
-from eigentree.estimators.mixins.treebank_mixin import TreebankMixin, normal_trees
+from eigentree.estimators.mixins.treebank_mixin import TreebankMixin
 from eigentree.inference.grammars.grammar import Backoff, Grammar, GrammarLayout
 from eigentree.spectral.grammars.exact_moments import ExactMoments
 from eigentree.spectral.grammars.grammar_learning import learn_grammar
 from eigentree.spectral.grammars.grammar_model import SpectralGrammar, choose_grammar
 from eigentree.spectral.grammars.grammar_report import GrammarReport
 from eigentree.spectral.grammars.spectral_charts import spectral_parser
-from eigentree.validation import auto_or_number, one_of, whole_number
+from eigentree.validation import auto_or_number, whole_number
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -122,16 +120,11 @@ class SpectralLatentGrammar(TreebankMixin, ParsingMixin):
         y : ignored
         """
         self._check_arguments()
-        encoder = TreeEncoder()
-        for tree in normal_trees(X, self.binarisation):
-            encoder.add(tree)
-        symbols, store = encoder.learned(self.min_word_count, self.unknown_words)
-        if not store.trees:
-            raise DataError("there is no tree to learn from")
+        symbols, store = self._encoded(X)
         symbols, counts = training_counts(symbols, store, np.ones(store.trees))
         layout = GrammarLayout(symbols, np.ones(len(symbols.labels), np.int64))
         roots = layout.root(plain_grammar(layout, counts))
-        backoff = Backoff.witten_bell(layout) if self.unseen == "witten_bell" else Backoff.none(layout)
+        backoff = self._backoff(layout)
         shrinkage = None if self.shrinkage == "auto" else float(self.shrinkage)
         model, report = choose_grammar(store, symbols, self.hidden_states, shrinkage, backoff, roots)
         return self._become({"model_": model, "report_": report})
@@ -160,10 +153,7 @@ class SpectralLatentGrammar(TreebankMixin, ParsingMixin):
     def _check_arguments(self) -> None:
         whole_number("hidden_states", self.hidden_states, most=MOST_STATES)
         auto_or_number("shrinkage", self.shrinkage, math.inf)
-        one_of("unseen", self.unseen, ("witten_bell", "impossible"))
-        one_of("binarisation", self.binarisation, ("right", "left", None))
-        one_of("unknown_words", self.unknown_words, UNKNOWN_WORDS)
-        whole_number("min_word_count", self.min_word_count)
+        self._check_reading()
 
     @property
     def _symbols(self) -> GrammarSymbols:

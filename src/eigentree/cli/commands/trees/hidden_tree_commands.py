@@ -95,9 +95,8 @@ def score(
 ) -> None:
     """Write the log probability of each tree, in the order of their roots."""
     sink = RowSink(rows.output, reading.format, rows.json)
-    given, above = _nodes(data, reading, parents, node)
-    asked = _model(model, rows.unknown)
-    scores = asked.score_samples(given.only(asked.columns_.names), above)
+    asked, given, own, above = _asked(model, rows.unknown, data, reading, parents, node)
+    scores = asked.score_samples(own, above)
     roots = [place for place, parent in enumerate(above) if parent < 0]
     names = {key: [cells[root] for root in roots] for key, cells in _names(given, node).items()}
     sink.write(names, {"log_probability": scores})
@@ -118,9 +117,7 @@ def decode(
 ) -> None:
     """Write the most probable hidden state of each node, jointly over its tree, and its posterior probability."""
     sink = RowSink(rows.output, reading.format, rows.json)
-    given, above = _nodes(data, reading, parents, node)
-    asked = _model(model, rows.unknown)
-    own = given.only(asked.columns_.names)
+    asked, given, own, above = _asked(model, rows.unknown, data, reading, parents, node)
     states, proba = asked.predict(own, above), asked.predict_proba(own, above)
     found = {"state": states, "probability": proba[range(len(states)), states]}
     sink.write(_names(given, node), found)
@@ -152,9 +149,7 @@ def impute(
     from eigentree.cli.commands.impute import missing_cells
     from eigentree.estimators.mixins.density_mixin import completed_cells
 
-    given, above = _nodes(data, reading, parents, node)
-    asked = _model(model, unknown)
-    own = given.only(asked.columns_.names)
+    asked, given, own, above = _asked(model, unknown, data, reading, parents, node)
     filled = np.asarray(asked.impute(own, above, by, seed), object)
     missing = missing_cells(own)
     sink.write(completed_cells(given, own.names, filled, missing))
@@ -193,9 +188,13 @@ def _names(table: Any, node: str | None) -> dict[str, Any]:
     return {"row": range(table.count)} if node is None else {node: table.cells(table.names.index(node))}
 
 
-def _model(path: str, unknown: str) -> Any:
+def _asked(
+    model: str, unknown: str, data: str, reading: Reading, parents: str, node: str | None
+) -> tuple[Any, Any, Any, list[int]]:
+    """Return a model, the rows of a file, the columns of the model in them, and the row of each node's parent."""
     from eigentree.cli.model_arguments import loaded
 
-    model = loaded(path, ("HiddenMarkovTree",), "a hidden Markov tree; eigentree hidden-tree fit writes one")
-    model.handle_unknown = unknown
-    return model
+    given, above = _nodes(data, reading, parents, node)
+    asked = loaded(model, ("HiddenMarkovTree",), "a hidden Markov tree; eigentree hidden-tree fit writes one")
+    asked.handle_unknown = unknown
+    return asked, given, given.only(asked.columns_.names), above
