@@ -1090,7 +1090,12 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
                 "chain": of(None, "chain 1"),
             },
             "learning_curve": {},
-            "profiles": {"hidden": of(None, None, "h0", "state"), "most": of(1, 10, 0, 10**12)},
+            "profiles": {
+                "hidden": of(None, None, "h0", "state"),
+                "most": of(1, 10, 0, 10**12),
+                "intervals": of(False, False, True),
+                "level": of(0.95, 0.5, 1.0),
+            },
             "multistart": {},
             "spectra": {"most": of(1, 24, 0, 10**12)},
             "transitions": {"chain": of(None, "chain 1")},

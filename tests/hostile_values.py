@@ -210,7 +210,8 @@ SPOILED: list[Callable[[Generator, np.ndarray], Any]] = [
     lambda _, table: pl.LazyFrame(table, schema=[f"x{place}" for place in range(table.shape[1])]),
     lambda _, table: ["absent.csv"],
     lambda _, table: {"x0": table[:, 0]},
-    lambda random, table: pd.DataFrame(_with_cell(random, table, junk(random))),
+    # pandas itself would not find a type for integers of any size.
+    lambda random, table: pd.DataFrame(_with_cell(random, table, junk(random)), dtype=object),
     lambda random, table: pd.DataFrame(table, columns=random.permutation(table.shape[1])),
     lambda _, table: pl.DataFrame(table),
     lambda _, table: pl.DataFrame(table, schema=[f"x{place}" for place in range(table.shape[1])]).cast(pl.Utf8),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import re
 import sys
 from collections.abc import Iterator
@@ -86,6 +87,32 @@ def test_everything_public_is_in_the_reference() -> None:
     for module in modules:
         public |= {f"{module}.{name}" for name in getattr(et, module).__all__}
     assert public - listed() == set()
+
+
+def described(docstring: str) -> Iterator[tuple[str, str]]:
+    """The parameters of a docstring (numpydoc), and what it says of each."""
+    section = re.search(r"^Parameters\n-+\n(.*?)(?=^\w[\w ]*\n-+$|\Z)", docstring, flags=re.MULTILINE | re.DOTALL)
+    for entry in re.split(r"\n(?=\S)", section[1].strip() if section else ""):
+        name, _, words = entry.partition("\n")
+        yield name, " ".join(words.split())
+
+
+def documented() -> Iterator[tuple[str, str]]:
+    """Public classes and functions, and their public methods, with their docstrings."""
+    for home in (et, et.zoo, et.plot, et.datasets):
+        for name, own in ((name, getattr(home, name)) for name in home.__all__):
+            if callable(own):
+                yield name, inspect.getdoc(own) or ""
+            for each in (each for each in dir(own) if inspect.isclass(own) and not each.startswith("_")):
+                method = getattr(own, each)
+                if (getattr(method, "__module__", None) or "").startswith("eigentree"):
+                    yield f"{name}.{each}", inspect.getdoc(method) or ""
+
+
+def test_each_parameter_has_one_short_sentence() -> None:
+    found = [(name, *each) for name, docstring in documented() for each in described(docstring)]
+    assert len(found) > 800
+    assert [each for each in found if re.search(r"\.\s", each[2]) or len(each[2]) > 200] == []
 
 
 def exists(dotted: str) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import eigentree as et
@@ -47,6 +48,35 @@ def test_estimates_and_models_are_drawn(model: et.LatentClassModel) -> None:
         assert len(et.plot.intervals(given, most=6).get_yticks()) == count
     with pytest.raises(ParameterError, match="estimates are drawn"):
         et.plot.intervals(VOTES)
+
+
+def test_profiles_have_the_intervals_of_probabilities_and_means() -> None:
+    pytest.importorskip("matplotlib")
+    random = np.random.default_rng(0)
+    cells = np.repeat([0, 1], 100)
+    frame = {"x": random.normal(3.0 * cells, 1.0), "q": (random.random(200) < 0.2 + 0.6 * cells).astype(int)}
+    model = et.LatentClassModel(2, random_state=0, emissions={"q": "categorical"}).fit(pd.DataFrame(frame))
+    found = model.estimates()
+    ends = dict(zip([tuple(map(str, each)) for each in found.labels], found.confint(0.9).tolist(), strict=True))
+    (profile,) = et.profiles(model).values()
+    wanted = []
+    for name in profile.columns:
+        for given in ("h=0", "h=1"):
+            pair = np.array(ends[(name, "mean" if name == "x" else "1", given)])
+            wanted.append(profile.numbers[name].overall.cdf(pair) if name == "x" else pair)
+    for intervals in (True, found):
+        ax = et.plot.profiles(model, intervals=intervals, level=0.9)
+        drawn = [(np.array(line.get_xdata()) % 1 - 0.03) / 0.94 for line in ax.lines if line.get_ydata()[0] % 1]
+        np.testing.assert_allclose(drawn, wanted)
+        heads = [label.get_text().split("\n")[2] for label in ax.get_xticklabels()]
+        assert heads == ["{:.0%} to {:.0%}".format(*ends[("h", state, "")]) for state in "01"]
+    # Without them nothing else is drawn than before.
+    assert [line for line in et.plot.profiles(model).lines if line.get_ydata()[0] % 1] == []
+    with pytest.raises(ParameterError, match="estimates are drawn"):
+        et.plot.profiles(model, intervals=VOTES)
+    other = Estimates([("age",)], np.ones(1), np.eye(1), ("covariate",))
+    with pytest.raises(ParameterError, match="those of parameters"):
+        et.plot.profiles(model, intervals=other)
 
 
 def test_pages_with_training_data_have_intervals(model: et.LatentClassModel) -> None:

@@ -51,7 +51,7 @@ class Counts(Additive):
     ----------
     graph : LatentGraph
     groups : sequence of sequence of str
-        The groups to count. Tables of their subsets come for free.
+        The groups to count; tables of their subsets come for free.
 
     Attributes
     ----------

@@ -110,13 +110,14 @@ class Statistics(StoredCounts):
         Parameters
         ----------
         X : array-like of shape (rows, columns), a data frame, rows of letters, or a stream
-            Labels or codes; None, NaN, null or -1 for a missing cell. A stream is rows that come in batches: a path
-            of CSV or Parquet files, a lazy frame, an iterator of tables, … (`stream_of` lists them).
+            Labels or codes, None, NaN, null or -1 for a missing cell; or a stream: a path of CSV or Parquet files,
+            a lazy frame, an iterator of tables, … (`stream_of` lists them).
         structure : LatentGraph, Template, or a graph of networkx, pgmpy or pyagrum
         views, max_rank, when_short
             As those of the estimator that is to learn from them: they decide which columns are counted together.
         sample_weight : array-like of shape (rows,), optional
-            How often each row counts; may be fractional. Of a stream, the name of the column with the weights.
+            How often each row counts, which need not be whole; of a stream, the name of the column with the
+            weights.
         categories, handle_unknown, numeric
             As those of the estimator; statistics add up only where their columns have the same labels, so give
             these where not all labels occur in all parts.

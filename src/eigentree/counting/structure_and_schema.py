@@ -109,15 +109,12 @@ def learn_structure(
     Parameters
     ----------
     X : array-like of shape (rows, columns), a data frame, rows of letters, a stream, or PairCounts
-        Labels or codes; None, NaN, null or -1 for a missing cell. Each pair of columns is judged by the rows that
-        have both. `PairCounts` stand for rows, wherever these are.
+        Labels or codes, None, NaN, null or -1 for a missing cell, each pair of columns judged by the rows that have
+        both; or `PairCounts`.
     method : {"chow-liu", "neighbour-joining"}
-        "chow-liu": the tree of columns with the most mutual information, and a hidden variable above each column
-        that is no end of it, linked as the columns are. "neighbour-joining": the tree of hidden variables along
-        which distances between columns add up, found within neighbourhoods of such a tree (CLNJ, Choi et al.
-        2011). Enough rows that were sampled from a tree of hidden variables give that tree back.
+        How the tree is found: from the Chow-Liu tree of the columns, or from distances between columns.
     hidden_states : int or None
-        Of each hidden variable. None: the Chow-Liu tree of the columns themselves, without hidden variables.
+        The number of states of each hidden variable; None is the Chow-Liu tree of the columns themselves.
     sample_weight : array-like of shape (rows,), or the name of a column of a stream, optional
         How often each row counts; may be fractional.
     categories, handle_unknown, numeric
@@ -127,6 +124,13 @@ def learn_structure(
     ------
     DataError
         When there are no rows, or the counts of all pairs of columns would not fit into memory.
+
+    Notes
+    -----
+    "chow-liu" is the tree of columns with the most mutual information, and a hidden variable above each column that
+    is no end of it, linked as the columns are. "neighbour-joining" is the tree of hidden variables along which
+    distances between columns add up, found within neighbourhoods of such a tree (CLNJ, Choi et al. 2011); enough
+    rows that were sampled from a tree of hidden variables give that tree back.
 
     Examples
     --------

@@ -80,8 +80,8 @@ def load_splice(
     return_X_y : bool
         Whether to return only ``(data, target)``.
     as_frame : bool
-        Whether data and target are a pandas frame and series, of categories. The columns are called base-30 to
-        base-1 before the place that may be a junction, and base+1 to base+30 after it.
+        Whether data and target are a pandas frame and series, of categories, with columns base-30 to base-1 before
+        the place that may be a junction, and base+1 to base+30 after it.
 
     Raises
     ------

@@ -87,8 +87,13 @@ def dependencies(model: LatentNetwork | LatentMixin) -> Dependencies:
     Parameters
     ----------
     model : LatentNetwork, or a fitted EMJunctionTree or OnlineEMJunctionTree
-        In a mixture of trees (``structure="auto"``), which has hidden states of its own in each tree, that of a
-        hidden variable and any other is the mean over the trees. That of two columns is of the model as a whole.
+        A fitted model or a network.
+
+    Notes
+    -----
+    In a mixture of trees (``structure="auto"``), which has hidden states of its own in each tree, the mutual
+    information of a hidden variable and any other is the mean over the trees. That of two columns is of the model
+    as a whole.
 
     Examples
     --------

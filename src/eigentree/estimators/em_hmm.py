@@ -103,8 +103,8 @@ class EMHMM(IterativeMixin, InputMixin):
     Parameters
     ----------
     hidden_states : int or sequence of int
-        A list or tuple of several: independent hidden chains (a factorial hidden Markov model). Each moves on by
-        itself, and what is shown depends on the states of all.
+        The number of states; a list or tuple of several makes independent hidden chains (a factorial hidden Markov
+        model).
     order : int
         How many earlier states a state depends on.
     n_init : int
@@ -115,11 +115,11 @@ class EMHMM(IterativeMixin, InputMixin):
     max_iter : int
         The most iterations of an EM run.
     init : {"multistart", "moments", "windows", "merged", "position", "random", "clusters"} or mapping
-        Where to start; "multistart" compares several of these by successive halving on growing samples of the
-        sequences, and from a mapping with "start", "transitions" and "emissions", as `tables_`, there is one run.
+        Where to start: by one kind, by successive halving among several ("multistart"), or from a mapping with
+        "start", "transitions" and "emissions", as `tables_`.
     transitions : {"full", "left-to-right"} or array-like of shape (states, states)
-        Which state may follow which: any; the same or a later one; or where the array is not zero. Of several
-        chains a list of arrays, one each.
+        Which state may follow which: any, the same or a later one, or where the array is not zero; of several
+        chains a list of arrays.
     start : array-like of shape (states,), optional
         The distribution of the first state, where it is known and not to be learned; of several chains a list of
         them, one each.
@@ -128,7 +128,7 @@ class EMHMM(IterativeMixin, InputMixin):
     stopping : {"gain", "paper"}
         As for `EMJunctionTree`, by the step in place of the row.
     pseudo_counts : float
-        Added to every expected count (a Dirichlet prior). With 0, what was never seen can have probability zero.
+        Added to every expected count (a Dirichlet prior); 0 is maximum likelihood.
     accelerate : bool
         Extrapolate from earlier steps (L-BFGS); where channels are numbers, iterations are plain ones.
     validation_fraction : float
@@ -142,8 +142,8 @@ class EMHMM(IterativeMixin, InputMixin):
     inputs_affect : one or several of "start", "transitions", "emissions"
         What depends on the inputs that `fit` is given.
     durations : {"explicit", "negative_binomial", "geometric"}, optional
-        The distribution of the number of steps that a state lasts, which makes this a hidden semi-Markov model: a
-        probability for each duration, or a family. By default durations are those of a Markov chain.
+        The distribution of the number of steps that a state lasts, for each duration or as a family (a hidden
+        semi-Markov model); by default that of a Markov chain.
     max_duration : int, optional
         The longest duration that has a probability; by default the length of the longest sequence.
     n_jobs, verbose, categories, handle_unknown
@@ -260,11 +260,7 @@ class EMHMM(IterativeMixin, InputMixin):
         Parameters
         ----------
         X : words, lists or arrays of different lengths, an array, a frame, or a mapping of channels to frames
-            Words: sequences of letters. A list of lists or arrays: one sequence each, of cells or of rows with one
-            cell per channel. An array with `lengths`: all sequences end to end. A list or array of numbers: one
-            sequence. An array of two axes, or a frame: one sequence per row; what is missing at the end of a row is
-            not part of it. A mapping of names to such frames: one channel each. A frame with `sequence`: one step
-            per row.
+            Sequences, in one of the forms of the notes.
         y : ignored
         lengths : array-like of int, shape (sequences,), optional
             How many steps of an array belong to each sequence.
@@ -272,9 +268,7 @@ class EMHMM(IterativeMixin, InputMixin):
             How often each sequence counts; need not be whole.
         inputs : sequences, a table, or names of columns, optional
             What `inputs_affect` depends on: one row for each step, in any form that X has, or one for each
-            sequence; of a frame with `sequence`, names of its columns. All are known. A single column of categories
-            are symbols, each of which has tables of its own. Else there are multinomial logits of numbers
-            (floats) and of all labels of categories but the first.
+            sequence; of a frame with `sequence`, names of its columns.
         states : sequences, optional
             The hidden states that are known, from 0, one for each step in any form that X has; missing where they
             are not known.
@@ -283,6 +277,22 @@ class EMHMM(IterativeMixin, InputMixin):
         -----
         RuntimeWarning
             When the fit was interrupted (Ctrl-C) and the best so far is kept.
+
+        Notes
+        -----
+        Forms of `X`:
+
+        - words: sequences of letters;
+        - a list of lists or arrays: one sequence each, of cells or of rows with one cell per channel;
+        - an array with `lengths`: all sequences end to end;
+        - a list or array of numbers: one sequence;
+        - an array of two axes, or a frame: one sequence per row, without what is missing at the end of the row;
+        - a mapping of names to such frames: one channel each;
+        - a frame with `sequence`: one step per row.
+
+        Inputs are known at every step. A single column of categories are symbols, each of which has tables of its
+        own; other inputs are terms of multinomial logits: numbers as they are, and all labels of categories but the
+        first.
         """
         self._check_arguments()
         affected = affected_tables(self.inputs_affect)

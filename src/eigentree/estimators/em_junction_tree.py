@@ -92,9 +92,8 @@ class EMJunctionTree(IterativeMixin, LatentMixin):
         Take quasi-Newton steps (L-BFGS, whose first step is EM's own); one that would lower the objective is
         shortened or taken back.
     validation_fraction : float
-        The share of the rows that is held out: the tables under which it has the highest log-likelihood are kept,
-        and a run ends when that has not risen for some iterations. With "auto", 0 stands for a tenth; up to 2,000
-        rows, for five-fold cross-validation.
+        The share of the rows that is held out; the tables with the highest log-likelihood of these are kept, and
+        end the run.
     finish_rows : int, "auto" or None
         The number of rows of the last run; None: all rows; "auto": all that are in memory, of others a sample.
     random_state : int, Generator or None
@@ -191,6 +190,9 @@ class EMJunctionTree(IterativeMixin, LatentMixin):
     Figure 3's protocol is ``init="random", n_init=5, stopping="paper", tol=1e-4, accelerate=False,
     pseudo_counts=0``.
 
+    **validation_fraction**: a run ends when the held-out log-likelihood has not risen for some iterations. With
+    ``structure="auto"``, 0 stands for a tenth, and up to 2,000 rows for five-fold cross-validation.
+
     Examples
     --------
     >>> from eigentree import zoo
@@ -247,11 +249,11 @@ class EMJunctionTree(IterativeMixin, LatentMixin):
         Parameters
         ----------
         X : array-like of shape (rows, columns), a data frame, rows of letters, or a stream
-            Labels or codes; None, NaN, null or -1 for a missing cell. Streams are files, lazy frames, iterators of
-            batches, Dask DataFrames and `Partitions`; their rows need not fit into memory.
+            Labels or codes, None, NaN, null or -1 for a missing cell; or a stream: files, a lazy frame, an iterator
+            of batches, a Dask DataFrame, `Partitions`.
         y : ignored
         sample_weight : array-like of shape (rows,), or str, optional
-            How often each row counts; need not be whole. Of a stream the name of a column.
+            How often each row counts, which need not be whole; of a stream the name of a column.
         validation : array-like of shape (rows, columns), a data frame, or rows of letters, optional
             Held-out rows, to be used as `validation_fraction` says; in place of a share of `X`.
 

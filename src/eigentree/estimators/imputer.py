@@ -41,12 +41,11 @@ class JunctionTreeImputer(Parameters):
     Parameters
     ----------
     estimator : SpectralJunctionTree, EMJunctionTree or OnlineEMJunctionTree, optional
-        The model; it stays unfitted itself. By default its structure is learned,
-        ``EMJunctionTree(handle_unknown="missing")``: unknown labels are imputed too.
+        The model, itself unfitted; by default ``EMJunctionTree(handle_unknown="missing")``, which learns its
+        structure and imputes unknown labels too.
     method : {"mode", "mean", "median", "sample"}
-        "mode", also called "mean", takes the most probable state of each missing cell, and of a number its mean
-        given the other cells of its row; "median" is the same but for numbers, which get their median; "sample"
-        samples those of a row jointly.
+        "mode" or "mean": the most probable state, and the mean of a number; "median": the median of a number;
+        "sample": a joint sample of all missing cells of a row.
     random_state : int, Generator or None
         For "sample", and for the default estimator.
 

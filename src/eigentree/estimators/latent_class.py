@@ -66,15 +66,13 @@ class LatentClassModel(EMJunctionTree):
     n_jobs, verbose, categories, handle_unknown, numeric, emissions, fixed, equal
         As those of `EMJunctionTree`; the classes are called "h" there.
     group : str, optional
-        The column that says which group a row belongs to, such as a country or a wave: a multi-group model, in
-        which the shares of the classes differ between groups. It is a column like others: scores are
-        log P(items, group), and where it is missing it is marginalised out.
+        The column of each row's group, such as a country or a wave: the shares of the classes differ between groups
+        (a multi-group model).
     measurement_invariance : bool or list of str
         Of a multi-group model the items whose tables are the same in all groups: True for all (homogeneous model),
         False for none (heterogeneous model), or a list (partially homogeneous model).
     known_class : str, optional
-        A column with the class of some rows, missing in others: one label for each class, which classes are called
-        by. `predict` gives these labels from the other columns, so new rows need not have the column.
+        A column with the class of some rows, missing in others and perhaps in new rows; `predict` gives its labels.
 
     Attributes
     ----------
@@ -104,6 +102,9 @@ class LatentClassModel(EMJunctionTree):
 
     **measurement_invariance**: models with fewer such items are larger, and `likelihood_ratio_test` compares
     them. Where there are none, classes are numbered alike in all groups by how much they resemble each other.
+
+    **group** is a column like others: scores are log P(items, group), and where it is missing it is marginalised
+    out.
 
     Examples
     --------

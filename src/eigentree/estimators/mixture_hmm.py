@@ -58,7 +58,7 @@ class MixtureHMM(EMHMM):
     hidden_states : int or sequence of int
         The states of each cluster, or one number for each.
     n_init, tol, max_iter, init
-        As those of `HMM`. A mapping has the tables of all states together, as `tables_`.
+        As those of `HMM`; a mapping has the tables of all states together, as `tables_`.
     order : int
         How many earlier states a state depends on.
     transitions : {"full", "left-to-right"}
@@ -66,7 +66,7 @@ class MixtureHMM(EMHMM):
     pseudo_counts, accelerate, sticky, stopping, validation_fraction, random_state, n_jobs, verbose
         As those of `HMM`.
     sequence, time, categories, handle_unknown, numeric, emissions, durations, max_duration
-        As those of `HMM`. Durations are of models without covariates.
+        As those of `HMM`; durations are of models without covariates.
 
     Attributes
     ----------

@@ -253,14 +253,13 @@ def select(
         ``n_classes`` of a `LatentClassModel`, ``n_clusters`` of a `MixtureHMM`, ``hidden_states`` of an `HMM` or of
         the structure of a junction tree.
     estimator : estimator, or mapping of str to estimator, optional
-        What is fitted; its other settings are used. Several by name are each tried in all sizes. By default
+        What is fitted, with its other settings, or several by name, each tried in all sizes; by default
         ``LatentClassModel(random_state=0)``.
     by : {"bic", "aic", "sabic", "caic", "icl", "held_out"}
         What the best is chosen by: a criterion of `Criteria`, or the log-likelihood of held-out rows.
     held_out : int or float, optional
-        A share of the rows, or of the sequences, that is held out (0.2), or how many parts of them are held out in
-        turn (5), which is better where there are few; 0 for none. By default 0.2 where `by` is "held_out", else
-        none. All models are judged by the same rows.
+        A share of the rows or sequences that is held out, or how many parts are held out in turn, 0 for none; by
+        default 0.2 where `by` is "held_out", else none.
     blrt : bool
         Test each size against the next smaller one by `bootstrap_likelihood_ratio_test`, which fits both to up to
         199 samples of the smaller model.

@@ -119,8 +119,8 @@ class OnlineEMJunctionTree(IterativeMixin, LatentMixin):
         Parameters
         ----------
         X : array-like of shape (rows, columns), a data frame, rows of letters, or a stream
-            Labels or codes; None, NaN, null or -1 for a missing cell. Of a stream, such as the path of Parquet
-            files, each pass takes rows in a new order within stretches that fit into memory, one after the other.
+            Labels or codes, None, NaN, null or -1 for a missing cell; or a stream, such as the path of Parquet
+            files.
         y : ignored
         sample_weight : array-like of shape (rows,), or the name of a column of a stream, optional
 
@@ -130,6 +130,11 @@ class OnlineEMJunctionTree(IterativeMixin, LatentMixin):
             When the fit was interrupted (Ctrl-C) and the tables so far are kept.
         ConvergenceWarning
             When the passes ended before the fit converged.
+
+        Notes
+        -----
+        Each pass over a stream takes rows in a new order within stretches that fit into memory, one after the
+        other.
         """
         self._check_arguments()
         graph, columns, stretches = self._stretches_of(X, sample_weight, often=True)

@@ -238,11 +238,9 @@ def profiles(
     Parameters
     ----------
     model : LatentNetwork, or a fitted EMJunctionTree, OnlineEMJunctionTree or EMHMM
-        A mixture of trees (``structure="auto"``) has hidden states of its own in each tree, so those of a hidden
-        variable are pairs (tree, state); the variable that says which tree has a profile too. Where these trees
-        are several fits that are averaged, their states are no classes, and ``note`` says so.
+        A fitted model with hidden variables, or a network.
     hidden : iterable of str, optional
-        The hidden variables; by default all. Those of EMHMM are "state", or "chain 0", "chain 1", ….
+        The hidden variables, by default all; those of EMHMM are "state", or "chain 0", "chain 1", ….
     length : int, optional
         Of EMHMM only, whose states come and go: shares, and all that depends on them, are means over so many steps
         from the beginning of a sequence, as the model implies them; 100 unless given.
@@ -257,6 +255,12 @@ def profiles(
         When a model has no tables.
     GraphError
         When there is no such hidden variable.
+
+    Notes
+    -----
+    In a mixture of trees (``structure="auto"``), which has hidden states of its own in each tree, those of a hidden
+    variable are pairs (tree, state); the variable that says which tree has a profile too. Where these trees are
+    several fits that are averaged, their states are no classes, and ``note`` says so.
 
     Examples
     --------

@@ -68,20 +68,16 @@ class SpectralHMM(SequenceMixin):
     max_rank : int, optional
         Largest rank of a bond.
     floor : float or "auto"
-        The share of its channel's marginal distribution that every cell has at least given those before it: chosen
-        with the shrinkage, or, where that is given, 10 over the number of steps, at most 0.001, and 0 with
-        shrinkage 0. With 0, sequences can be impossible.
+        The share of its channel's marginal distribution that every cell has at least given those before it; with 0,
+        sequences can be impossible.
     scaling : {"auto", "variance", None}
-        Whether counts are scaled so that their noise has equal variance; where the rank is too low for the data,
-        the surest directions are then kept, however rare, and without scaling the most frequent. "auto" is chosen
-        with the shrinkage, and is "variance" where that is given.
+        Whether counts are scaled so that their noise has equal variance.
     hats : int or "auto"
         Hat functions of each channel of numbers: 5, 9, 17 or 33, or what held-out likelihood is best with.
     n_jobs : int
         Threads that share the sequences that are scored.
     emissions : str or mapping
-        "auto" and "semiparametric" are the same: channels of numbers show their smooth density times linear pieces
-        over its cdf. A mapping of channels says which are "semiparametric", and which "categorical".
+        Which channels are numbers ("semiparametric") and which "categorical"; "auto" goes by their cells.
     sequence, time, categories, handle_unknown, numeric
         As those of `EMHMM`.
 
@@ -125,6 +121,11 @@ class SpectralHMM(SequenceMixin):
     transducer has. Symbols without a partner have to be aligned before, with an empty symbol of their own.
 
     A spectral model has no conditional probability tables, so hidden states are not available; `EMHMM` has them.
+
+    **floor="auto"** is chosen with the shrinkage; where that is given, it is 10 over the number of steps, at most
+    0.001, and 0 with shrinkage 0. **scaling="auto"** is chosen with the shrinkage too, and is "variance" where that
+    is given. Where the rank is too low for the data, scaled counts keep the surest directions, however rare, and
+    others the most frequent.
 
     Examples
     --------
@@ -190,8 +191,8 @@ class SpectralHMM(SequenceMixin):
         Parameters
         ----------
         X : words, lists or arrays of different lengths, an array, a frame, or a mapping of channels to frames
-            Labels or codes; None, NaN, null or -1 for a missing cell. A window counts wherever the cells that are
-            needed are present.
+            Labels or codes, None, NaN, null or -1 for a missing cell; a window counts wherever the cells that it
+            needs are present.
         y : None
             Ignored, for scikit-learn.
         lengths : array-like of int, shape (sequences,), optional
@@ -199,8 +200,8 @@ class SpectralHMM(SequenceMixin):
         sample_weight : array-like of shape (sequences,), optional
             How often each sequence counts; may be fractional.
         inputs : sequences, a table, or the name of a column, optional
-            A symbol for each step, in any form that X has, or for each sequence: the model is then a transducer,
-            the distribution of the sequences given their inputs. See the notes.
+            A symbol for each step, in any form that X has, or for each sequence: the model is then a transducer
+            (see the notes of the class).
         """
         self._check_parameters()
         if isinstance(X, Sequences):
@@ -390,7 +391,7 @@ class SpectralHMM(SequenceMixin):
         X : words, lists or arrays, an array, a frame, or a mapping of channels to frames
         lengths : array-like of int, shape (sequences,), optional
         target : str, optional
-            The channel; needed where there are several. The other channels of its own step are not looked at.
+            The channel, needed where there are several; the others of its own step are not looked at.
         quantiles : sequence of float, optional
             Shares between 0 and 1, of a channel of numbers.
         inputs : as for `fit`

@@ -65,10 +65,10 @@ class SpectralJunctionTree(DensityMixin):
     Parameters
     ----------
     structure : LatentGraph, Template, "auto", or a graph of networkx, pgmpy or pyagrum
-        The graph, or a template such as ``zoo.HMM(order=2)`` that builds one from the columns; "auto" learns a tree
-        of hidden variables (`zoo.HiddenChowLiu`), with as many hidden states as held-out rows choose.
+        The graph, a template such as ``zoo.HMM(order=2)``, or "auto": a tree of hidden variables
+        (`zoo.HiddenChowLiu`) with as many states as held-out rows choose.
     views : int
-        How many outside views of an edge are combined; 1 is the paper's Eq. 22 alone.
+        How many outside views of an edge are combined; 1 is equation 22 of the paper alone.
     scaling : {"variance", None}
         Whether counts are scaled so that their noise has equal variance.
     shrinkage : float or "auto"
@@ -79,14 +79,12 @@ class SpectralJunctionTree(DensityMixin):
     when_short : {"raise", "warn"}
         What to do where the views of an edge cannot reach its rank.
     floor : float or "auto"
-        The share of its column's marginal distribution that every cell has at least given those before it: chosen
-        with the shrinkage, or, where that is given, 10 over the number of rows, at most 0.001, and 0 with
-        shrinkage 0. With 0, rows can be impossible.
+        The share of its column's marginal distribution that every cell has at least given those before it; with 0,
+        rows can be impossible.
     hats : int or "auto"
         Hat functions of each column of numbers: 5, 9, 17 or 33, or what held-out likelihood is best with.
     emissions : str or mapping
-        "auto" and "semiparametric" are the same: numbers show their smooth density times linear pieces over its
-        cdf. A mapping of columns says which are "semiparametric", and which "categorical".
+        Which columns are numbers ("semiparametric") and which "categorical"; "auto" goes by their cells.
     categories, handle_unknown, numeric
         As those of `EMJunctionTree`.
 
@@ -122,6 +120,9 @@ class SpectralJunctionTree(DensityMixin):
     f(x) g(F(x)) with its marginal density f and a piecewise linear g, exactly where the densities of all states are
     such. `score_samples` is a log density then, and `predict` the mean. F follows from the rows of the first `fit`;
     `partial_fit` keeps it. A stream is read once more for it.
+
+    **floor="auto"** is chosen with the shrinkage; where that is given, it is 10 over the number of rows, at most
+    0.001, and 0 with shrinkage 0.
 
     Examples
     --------
@@ -201,8 +202,8 @@ class SpectralJunctionTree(DensityMixin):
         Parameters
         ----------
         X : array-like of shape (rows, columns), a data frame, rows of letters, or a stream
-            Labels or codes; None, NaN, null or -1 for a missing cell. A row counts wherever the cells that are
-            needed are present. A stream is rows that come in batches, such as a path of CSV or Parquet files.
+            Labels or codes, None, NaN, null or -1 for a missing cell, a row counting wherever the cells that are
+            needed are present; or a stream, such as a path of CSV or Parquet files.
         y : None
             Ignored, for scikit-learn.
         sample_weight : array-like of shape (rows,), or the name of a column of a stream, optional
@@ -301,9 +302,12 @@ class SpectralJunctionTree(DensityMixin):
         Parameters
         ----------
         source : LatentNetwork, Counts, or anything with ``joint(names) -> array``
-            A network gives population moments, so that the model is exact: they have no noise, and neither
-            `shrinkage` nor `floor` is used. Counts give a fit to their rows; with no rows to hold out, shrinkage
-            "auto" means 0.4 there.
+            A network, whose population moments make the model exact, or counts of rows.
+
+        Notes
+        -----
+        Moments of a network have no noise, so neither `shrinkage` nor `floor` is used. Counts have no rows to hold
+        out, so shrinkage "auto" means 0.4.
         """
         if isinstance(self.structure, Template) or open_template(self.structure) is not None:
             raise ParameterError(
@@ -366,7 +370,7 @@ class SpectralJunctionTree(DensityMixin):
         Parameters
         ----------
         X : array-like of shape (rows, columns), or a data frame, optional
-            Codes; -1, NaN or null for a missing cell. Without rows the tables are those that are recovered.
+            Codes, -1, NaN or null for a missing cell; without rows the tables are those that are recovered.
         steps : int
             Accelerated EM iterations on all rows.
         sample_weight : array-like of shape (rows,), optional

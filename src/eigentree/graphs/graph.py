@@ -68,8 +68,7 @@ class LatentGraph(Derived):
     Parameters
     ----------
     states : mapping of str to int, or iterable of (str, int)
-        Number of states of every variable. The order of the observed names here is the column order of
-        every array of data.
+        Number of states of every variable, the observed ones in the order of the columns of arrays.
     edges : iterable of (str, str)
         Pairs of names; ``(parent, child)`` when the graph is directed.
     hidden : iterable of str

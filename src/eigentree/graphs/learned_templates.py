@@ -57,8 +57,8 @@ class HiddenChowLiu(Template):
         Of each hidden variable; "auto" is chosen on held-out rows by `EMJunctionTree` and `SpectralJunctionTree`.
     method : {"chow-liu", "neighbour-joining"}
     trees : int or "auto"
-        How many trees are mixed: the same edges, each with tables of its own. "auto" is chosen on held-out rows by
-        `EMJunctionTree`, which averages the best of them; a spectral model has one.
+        How many trees are mixed, with the same edges and tables of their own; "auto" is chosen on held-out rows by
+        `EMJunctionTree`, which averages the best.
     most_states : int
         Most hidden states that are tried; in a mixture of trees, as many as cost no more than these in one.
 

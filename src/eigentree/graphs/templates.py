@@ -185,7 +185,7 @@ class MultiGroupMixture(Template):
     group : str
         The column that says which group a row belongs to: a parent of the hidden variable.
     invariant : bool or sequence of str
-        The columns whose tables are the same in all groups; of others the group is a parent too. True: all.
+        The columns whose tables are the same in all groups, True for all; of others the group is a parent too.
 
     Examples
     --------

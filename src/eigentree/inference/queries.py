@@ -128,7 +128,7 @@ class Queries(ABC):
         X : array-like of shape (rows, columns), a data frame, or rows of letters
             Labels, or codes where the columns have none; None, NaN, null or -1 for a missing cell.
         target : str, optional
-            The name of a variable. By default the hidden one, where there is one only.
+            The name of a variable; by default the only hidden one.
         """
         target = self._target(target)
         labels = self._state_labels(target)
@@ -166,9 +166,8 @@ class Queries(ABC):
         X : array-like of shape (rows, columns), a data frame, or rows of letters
             Labels, or codes where the columns have none; None, NaN, null or -1 for a missing cell.
         method : {"mode", "mean", "median", "sample"}
-            "mode", also called "mean", takes the most probable state of each missing cell given the known cells of
-            its row, and of a number its mean; "median" is the same but for numbers, which get their median;
-            "sample" samples all missing cells of a row together.
+            "mode" or "mean": the most probable state, and the mean of a number; "median": the median of a number;
+            "sample": a joint sample of all missing cells of a row.
         random_state : int, Generator or None
             For "sample".
         """

@@ -111,12 +111,14 @@ class Dots(NamedTuple):
 class CellGrid(NamedTuple):
     """A table of cells, row below row: probabilities, or states (with their names; -1 is no cell).
 
-    `texts`, by row and column, stand in some cells in place of their probabilities.
+    `texts`, by row and column, stand in some cells in place of their probabilities, and `ends` are of lines below
+    these, for intervals: 0 is the left of a cell, 1 its right.
     """
 
     values: Floats | Integers
     states: tuple[str, ...] = ()
     texts: Mapping[tuple[int, int], str] = MappingProxyType({})
+    ends: Mapping[tuple[int, int], tuple[float, float]] = MappingProxyType({})
 
 
 Mark: TypeAlias = Line | Dots | CellGrid

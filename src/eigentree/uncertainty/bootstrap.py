@@ -211,16 +211,14 @@ def bootstrap(
         Fitted to `X`.
     X : as ``model.fit`` takes it, in memory
     statistic : callable, optional
-        Of a fitted estimator; returns a number, an array, a table, `Estimates`, or a mapping of names to these. By
-        default all entries of all tables, and mean and standard deviation of numbers in each state.
+        What is computed of a fitted estimator: a number, an array, a table, `Estimates`, or a mapping of names to
+        these; by default all tables, means and standard deviations.
     sample_weight : array-like of shape (rows,) or (sequences,), optional
-        How often each row counts: equal rows that are one line. Weights of a survey, which say how many others a
-        row stands for, go with `clusters` or `strata`; then units are resampled, and their rows keep their weights.
+        How often each row counts: equal rows that are one line.
     lengths : array-like of int, shape (sequences,), optional
         As ``EMHMM.fit`` takes them.
     inputs : as ``EMHMM.fit`` takes them, optional
-        Of a model that was fitted with inputs. They are resampled with their sequences, and kept where data are
-        sampled from the model.
+        Inputs of a model that was fitted with them.
     n_replicates : int
         200 are enough for standard errors, 1,000 or more for intervals (Efron and Tibshirani, 1993).
     parametric : bool
@@ -234,6 +232,12 @@ def bootstrap(
         Processes that share the replicates; results do not depend on it.
     verbose : int
         Show progress if positive, where stderr is a terminal.
+
+    Notes
+    -----
+    Weights of a survey, which say how many others a row stands for, go with `clusters` or `strata`; then units are
+    resampled, and their rows keep their weights. Inputs are resampled with their sequences, and kept where data are
+    sampled from the model.
 
     Examples
     --------

@@ -104,13 +104,17 @@ def labelled_f1(gold: Any, parsed: Any, ignore: Collection[str] = ("ROOT", "TOP"
     gold, parsed : trees, or files of them, as `LatentGrammar.fit` takes them
         Trees of the treebank and those of a parser, in the same order and of the same words.
     ignore : collection of str
-        Labels that are no constituents. The words of preterminals that the treebank labels so are left out of
-        spans: with ``","``, a comma may stand anywhere.
+        Labels that are no constituents.
 
     Raises
     ------
     DataError
         Where the trees differ in number or words.
+
+    Notes
+    -----
+    Words whose preterminal is labelled so in the treebank are left out of spans: with ``ignore=[","]``, a comma may
+    stand anywhere.
 
     Examples
     --------

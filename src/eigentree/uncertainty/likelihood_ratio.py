@@ -168,19 +168,23 @@ def bootstrap_likelihood_ratio_test(
         Both fitted to `X`.
     X : as ``fit`` takes it, in memory
     sample_weight : array-like of shape (rows,) or (sequences,), optional
-        How often each row counts. Weights of a survey, which do not, have no such test.
+        How often each row counts; with sampling weights there is no such test.
     lengths : array-like of int, shape (sequences,), optional
     n_replicates : int
         Most replicates.
     max_exceedances : int or None
-        The test ends with so many replicates that are no smaller than the statistic; its p-value then is their
-        share (Besag and Clifford, 1991). None: all replicates. The defaults decide at the 5 % level as all 199
-        would, and take about 40 where the small model is true.
+        The test ends with so many replicates that are no smaller than the statistic (Besag and Clifford, 1991), or
+        with None after all of them.
     random_state : int, Generator or None
     n_jobs : int
         Processes that share the replicates; results do not depend on it.
     verbose : int
         Show progress if positive, where stderr is a terminal.
+
+    Notes
+    -----
+    A test that ends early has the share of such replicates as its p-value. The defaults decide at the 5 % level as
+    all 199 would, and take about 40 where the small model is true.
 
     Examples
     --------

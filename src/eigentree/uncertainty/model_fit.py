@@ -211,7 +211,7 @@ def goodness_of_fit(model: Any, X: ArrayLike | Any, sample_weight: ArrayLike | N
     Parameters
     ----------
     model : LatentNetwork, or a fitted LatentClassModel, EMJunctionTree or OnlineEMJunctionTree
-        Without columns of numbers. P-values presuppose that it was fitted to these rows by maximum likelihood.
+        Without columns of numbers; p-values presuppose that it was fitted to these rows by maximum likelihood.
     X : array-like of shape (rows, columns), a data frame, or rows of letters
     sample_weight : array-like of shape (rows,), optional
         How often each row counts.

@@ -57,12 +57,10 @@ def multiple_imputation(
     Parameters
     ----------
     model : LatentClassModel, EMJunctionTree or EMHMM
-        Fitted to `X`. One that averages several fits (``structure="auto"``) is searched for anew for each table, on
-        a random half of the rows: halves vary as much as bootstrap samples do (Shao and Wu, 1989), and have no row
-        twice, which would be both learned from and held out.
+        Fitted to `X`.
     X : as ``model.fit`` takes it, in memory
     m : int
-        How many tables. As many as there are percents of rows with missing cells make standard errors reproducible
+        How many tables; as many as there are percents of rows with missing cells make standard errors reproducible
         (White, Royston and Wood, 2011).
     sample_weight, lengths, clusters, strata
         As those of `bootstrap`.
@@ -76,6 +74,12 @@ def multiple_imputation(
     -------
     list
         Of m tables in the form of `X`: frames of the same library, words, or arrays.
+
+    Notes
+    -----
+    A model that averages several fits (``structure="auto"``) is searched for anew for each table, on a random half
+    of the rows: halves vary as much as bootstrap samples do (Shao and Wu, 1989), and have no row twice, which would
+    be both learned from and held out.
 
     Examples
     --------

@@ -23,7 +23,22 @@ if TYPE_CHECKING:
     from eigentree.arrays import Booleans
     from eigentree.uncertainty.estimates import Estimates
 
-__all__ = ["estimates_table", "interval_chart"]
+__all__ = ["Ends", "estimates_table", "interval_chart", "interval_ends"]
+
+Ends = dict[tuple[str, str, str], tuple[float, float]]
+"""The ends of intervals of probabilities and of means, by table, state and what is given."""
+
+
+def interval_ends(found: Estimates | None, level: float = 0.95) -> Ends:
+    """Return the ends of the intervals of probabilities and of means that have a standard error."""
+    if found is None:
+        return {}
+    both = zip(found.labels, found.confint(level).tolist(), found.scales or (), strict=False)
+    return {
+        (str(table), shown_name(str(state), 24), str(given)): (low, high)
+        for (table, state, given), (low, high), scale in both
+        if (scale == "logit" or state == "mean") and low == low
+    }
 
 
 def estimates_table(found: Estimates, level: float = 0.95) -> NumberTable:

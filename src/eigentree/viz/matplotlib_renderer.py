@@ -93,7 +93,11 @@ def _draw_cells(ax: Any, mark: CellGrid) -> None:
                 shown = mark.texts.get((row, column), shown)
                 colour = "white" if share > DARK else COLOURS["ink"]
                 place = {"ha": "center", "va": "center", "fontsize": FONT - 1}
-                ax.text(column + 0.5, row + 0.5, shown, color=colour, **place)
+                ends = mark.ends.get((row, column))
+                ax.text(column + 0.5, row + (0.4 if ends else 0.5), shown, color=colour, **place)
+                if ends:
+                    inside = [column + 0.03 + 0.94 * end for end in ends]
+                    ax.plot(inside, [row + 0.85] * 2, color=colour, linewidth=1.2)
         ax.tick_params(length=0)
         for spine in ax.spines.values():
             spine.set_visible(False)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from eigentree.estimators.profiles import Profile
     from eigentree.inference.sequences.hmm_chain import Chain
     from eigentree.markup.charts import XY
+    from eigentree.viz.interval_charts import Ends
 
 __all__ = [
     "GridColumn",
@@ -49,6 +50,9 @@ MOST_LABELS = 6
 NEAR = 1e-4
 """Nats per row, up to which distances from the best are drawn as they are, and beyond by their logarithm."""
 
+RowEnds = tuple[tuple[float, float] | None, ...]
+"""The ends of the intervals of one row of a grid, None where there is none."""
+
 LOOKS = (("accent", "o"), ("alert", "s"), ("green", "^"), ("pink", "D"), ("hidden-line", "v"), ("edge", "<"))
 
 
@@ -56,7 +60,7 @@ class GridColumn(NamedTuple):
     """What is shown of one column: its mutual information with the state, P(label | state), and P(label).
 
     Of a number there is one row of shares, those of all rows below the mean in the state, and `texts` has the means
-    and standard deviations, those of all rows first.
+    and standard deviations, those of all rows first. `ends` are those of the intervals of shares, row by row.
     """
 
     name: str
@@ -65,26 +69,48 @@ class GridColumn(NamedTuple):
     shares: Floats
     overall: Floats
     texts: tuple[tuple[str, ...], ...] = ()
+    ends: tuple[RowEnds, ...] = ()
 
 
 class ProfileGrid(NamedTuple):
-    """What is shown of a profile: the numbers of the states, what they are called, their shares, and columns."""
+    """What is shown of a profile: the numbers of the states, what they are called, their shares, and columns.
+
+    `ends` are those of the intervals of the shares.
+    """
 
     places: Integers
     states: tuple[str, ...]
     shares: Floats
+    ends: RowEnds
     columns: tuple[GridColumn, ...]
 
 
-def profile_grid(profile: Profile, columns: Sequence[str]) -> ProfileGrid:
-    """Return the grid of some columns, in their order, for the largest states."""
+def profile_grid(profile: Profile, columns: Sequence[str], ends: Ends) -> ProfileGrid:
+    """Return the grid of some columns, in their order, for the largest states, and the intervals given."""
     shares = np.asarray(profile.shares.array)
     places = np.sort(np.argsort(-shares, kind="stable")[:MOST_STATES])
+    names = tuple(state_name(profile.states[place]) for place in places)
+
+    def with_ends(column: GridColumn) -> GridColumn:
+        # A model of one channel has one table of emissions.
+        rows = [
+            [
+                ends.get((column.name, label, given)) or ends.get(("emissions", label, given))
+                for given in (f"{profile.name}={name}" for name in names)
+            ]
+            for label in column.labels
+        ]
+        if column.name in profile.numbers:
+            every = profile.numbers[column.name].overall
+            rows = [[pair and tuple(every.cdf(np.array(pair)).tolist()) for pair in rows[0]]]
+        return column._replace(ends=tuple(map(tuple, rows)))
+
     return ProfileGrid(
         places,
-        tuple(state_name(profile.states[place]) for place in places),
+        names,
         shares[places],
-        tuple(_grid_column(profile, column, places) for column in columns),
+        tuple(ends.get((profile.name, name, "")) for name in names),
+        tuple(with_ends(_grid_column(profile, column, places)) for column in columns),
     )
 
 
@@ -114,20 +140,27 @@ def _grid_column(profile: Profile, column: str, places: Integers) -> GridColumn:
     return GridColumn(column, profile.nats[profile.columns.index(column)], tuple(labels), shares, overall)
 
 
-def profile_chart(profile: Profile, most: int, others: int) -> Chart:
+def profile_chart(profile: Profile, most: int, others: int, ends: Ends, level: float) -> Chart:
     """Return a profile as a chart: a column for each state, a row for each label of at most so many columns.
 
-    `others` is how many hidden variables there are beside this one.
+    `others` is how many hidden variables there are beside this one; `ends` are those of intervals.
     """
-    grid = profile_grid(profile, profile.columns[:most])
+    grid = profile_grid(profile, profile.columns[:most], ends)
     values: list[Floats] = []
     texts: dict[tuple[int, int], str] = {}
+    drawn: dict[tuple[int, int], tuple[float, float]] = {}
     rows: list[str] = []
     lines = []
     for column in grid.columns:
         # Of two labels one says it all.
         first = int(len(column.labels) == 2)
         labels = column.labels[first:]
+        drawn |= {
+            (len(rows) + row, place): pair
+            for row, own in enumerate(column.ends[first * (not column.texts) :])
+            for place, pair in enumerate(own)
+            if pair is not None
+        }
         if rows:
             lines.append(Line(((0.0, len(rows)), (float(len(grid.states)), len(rows))), "ink", width=0.8))
         if column.texts:
@@ -137,12 +170,17 @@ def profile_chart(profile: Profile, most: int, others: int) -> Chart:
             continue
         rows += [f"{shown_name(column.name)} = {labels[0]}", *labels[1:]]
         values.append(column.shares[first:])
-    heads = [f"{state}\n{share:.0%}" for state, share in zip(grid.states, grid.shares, strict=True)]
+    heads = [
+        f"{state}\n{share:.0%}" + (f"\n{pair[0]:.0%} to {pair[1]:.0%}" if pair else "")
+        for state, share, pair in zip(grid.states, grid.shares, grid.ends, strict=True)
+    ]
     notes = [
         f"state, and its share of {profile.basis}",
         left_out(len(grid.columns), len(profile.columns), "column", "most informative"),
         left_out(len(grid.states), len(profile.states), "state", "largest"),
         "the more rows are below a mean, the darker" if texts else "",
+        f"lines: intervals of {100 * level:g} %, from 0 at the left of a cell to 1" if drawn else "",
+        "lines below means: the shares of rows below their ends" if drawn and texts else "",
         profile.note,
     ]
     whose = "hidden states" if profile.name == "state" else f"the states of {shown_name(profile.name)}"
@@ -153,10 +191,10 @@ def profile_chart(profile: Profile, most: int, others: int) -> Chart:
         "",
         x,
         Axis("", float(len(rows)), 0.0, _middles(rows), grid=False),
-        (CellGrid(np.concatenate(values), texts=texts), *lines),
+        (CellGrid(np.concatenate(values), texts=texts, ends=drawn), *lines),
         (
             max(40.0, 5.0 * max(map(len, texts.values()), default=0) + 8) * max(len(heads), 4),
-            13.0 * len(rows) + 30.0,
+            (17.0 if drawn else 13.0) * len(rows) + 30.0,
         ),
     )
 

@@ -30,7 +30,7 @@ from eigentree.uncertainty.bootstrap import Bootstrap
 from eigentree.uncertainty.estimates import Estimates
 from eigentree.validation import whole_number
 from eigentree.viz.diagrams import edge_ranks, graph_diagram, transition_diagram, tree_diagram
-from eigentree.viz.interval_charts import interval_chart
+from eigentree.viz.interval_charts import interval_chart, interval_ends
 from eigentree.viz.matplotlib_renderer import FONT, draw_chart, draw_diagram
 from eigentree.viz.model_charts import multistart_chart, profile_chart, state_sequence_chart
 from eigentree.viz.number_charts import density_chart, duration_chart
@@ -74,8 +74,8 @@ def graph(model: LatentGraph | LatentNetwork | DensityMixin, ax: Any = None) -> 
     ----------
     model : LatentGraph, LatentNetwork, or a fitted estimator
     ax : matplotlib Axes, optional
-        Where to draw; names are made as small as its room needs. By default a figure of its own, as large as the
-        graph needs.
+        Where to draw, with names as small as its room needs; by default a figure of its own, as large as the graph
+        needs.
 
     Raises
     ------
@@ -105,8 +105,8 @@ def tree(model: LatentGraph | JunctionTree | LatentNetwork | DensityMixin, ax: A
     ----------
     model : LatentGraph, JunctionTree, LatentNetwork, or a fitted estimator
     ax : matplotlib Axes, optional
-        Where to draw; names are made as small as its room needs. By default a figure of its own, as large as the
-        tree needs.
+        Where to draw, with names as small as its room needs; by default a figure of its own, as large as the tree
+        needs.
 
     Raises
     ------
@@ -149,12 +149,15 @@ def profiles(
     hidden: str | None = None,
     most: int = MOST_COLUMNS,
     ax: Any = None,
+    *,
+    intervals: Estimates | Bootstrap | bool = False,
+    level: float = 0.95,
 ) -> Any:
     """Return matplotlib's axes with the profiles of the states of a hidden variable: P(label | state).
 
     One column of the figure for each state, with its share below, and a row for each label, of a number for its
     mean; the columns of the data stand in the order of their mutual information with the variable
-    (`eigentree.profiles`).
+    (`eigentree.profiles`). Lines below the numbers are their intervals.
 
     Parameters
     ----------
@@ -165,6 +168,10 @@ def profiles(
         How many columns of the data are shown at most; a sentence below says how many were left out.
     ax : matplotlib Axes, optional
         Where to draw; by default a figure of its own.
+    intervals : bool, Estimates or Bootstrap
+        Whether intervals are drawn, or what ``model.estimates(X)`` or `eigentree.bootstrap` returned.
+    level : float
+        The share of samples whose interval covers the truth.
 
     Raises
     ------
@@ -172,7 +179,11 @@ def profiles(
         When a model has no tables, no hidden variables, or there is nothing to draw on.
     """
     profile, others = _profile_of(model, hidden)
-    return draw_chart(profile_chart(profile, whole_number("most", most), others), ax)
+    found = None if intervals is False else _estimates_of(model if intervals is True else intervals)
+    if found is not None and tuple(found.header) != ("table", "state", "given"):
+        raise ParameterError("intervals of a profile are those of parameters, such as model.estimates()")
+    ends = interval_ends(found, level)
+    return draw_chart(profile_chart(profile, whole_number("most", most), others, ends, level), ax)
 
 
 def densities(
@@ -221,8 +232,8 @@ def intervals(
     Parameters
     ----------
     found : Estimates, or a fitted EMJunctionTree, LatentClassModel or EMHMM
-        What ``model.estimates()``, and other functions with standard errors, return; ``part`` of it chooses some.
-        Of an estimator all parameters are drawn.
+        What ``model.estimates()`` and other functions return, or a ``part`` of it; of an estimator all parameters
+        are drawn.
     level : float
         The share of samples whose interval covers the truth.
     most : int
@@ -235,6 +246,10 @@ def intervals(
     ParameterError
         When there are no estimates, or there is nothing to draw on.
     """
+    return draw_chart(interval_chart(_estimates_of(found), whole_number("most", most), level), ax)
+
+
+def _estimates_of(found: Any) -> Estimates:
     if isinstance(found, Bootstrap):
         found = found.estimates
     elif isinstance(found, IterativeMixin):
@@ -244,7 +259,7 @@ def intervals(
             f"estimates are drawn, such as model.estimates(), or the coefficients of a regression, not "
             f"{quoted(found)}"
         )
-    return draw_chart(interval_chart(found, whole_number("most", most), level), ax)
+    return found
 
 
 def _profile_of(model: Any, hidden: str | None) -> tuple[Profile, int]:

@@ -49,7 +49,7 @@ class LabeledTable(np.ndarray[Any, np.dtype[np.float64]]):
     Parameters
     ----------
     array : array-like of float
-        Copied unless it is read-only already. The table is read-only.
+        Copied unless it is read-only, as the table is.
     names : iterable of str
         One variable per axis.
     states : sequence of sequences, optional

@@ -26,7 +26,7 @@ def read_trees(path: str | os.PathLike[str]) -> Iterator[Tree]:
     ----------
     path : str or PathLike
         A file of trees in Penn brackets, on one line or several each, or of JSON lines, each a tree as nested
-        lists; it may be compressed. ``"-"`` is standard input.
+        lists, perhaps compressed; ``"-"`` is standard input.
 
     Raises
     ------

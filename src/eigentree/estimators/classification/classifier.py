@@ -62,26 +62,16 @@ class JunctionTreeClassifier(Parameters):
     Parameters
     ----------
     estimator : SpectralJunctionTree, EMJunctionTree, OnlineEMJunctionTree, EMHMM or SpectralHMM, optional
-        What is fitted to the rows; it stays unfitted itself. A template as its structure is built once, from the
-        columns of all rows, so that all classes have the same states. How numbers are read, and their densities,
-        are the estimator's `numeric` and `emissions`. By default a mixture of 16 latent classes, as
-        `JunctionTreeImputer` has it, but with numbers cut into bins.
+        What is fitted to the rows, itself unfitted; by default a mixture of 16 latent classes, with numbers cut
+        into bins.
     class_as : {"models", "column"}
-        "models" fits one model to the rows of each class. "column" fits one model to all rows, with the class as
-        one more column: the last one of a template; in a graph, the one observed variable that is no column of the
-        data (where these have no names, the one called as y, or "class", or else the last). Rows whose class is not
-        known (None, NaN) are then learned from too, which can make predictions better or worse.
+        Whether one model is fitted to the rows of each class, or one to all rows with the class as one more column.
     training : {"generative", "conditional"} or float
-        "generative": models of highest likelihood of the rows of each class. "conditional": from there on, tables
-        and emissions of an `EMJunctionTree` or an `EMHMM` are trained to predict (discriminative training): they
-        maximise log P(class | other columns, or sequence), by L-BFGS. A number from 0 to 1 is the weight of the
-        conditional likelihood in a convex combination of both (hybrid training), which learns from rows without a
-        class too.
+        Whether the likelihood of rows is maximised, or from there on that of classes given rows; a number from 0 to
+        1 is the weight of the second.
     alpha : float or "auto"
-        Of conditional training: the strength of the L2 penalty that holds the parameters near the generative fit,
-        on the logarithms of probabilities and the free coordinates of emissions. 0 is none; "auto" is that of 100,
-        30, 10, …, 0.001, or generative training, that predicts classes of held-out rows best: of a tenth of the
-        rows, or up to 2,000 rows in five-fold cross-validation.
+        Of conditional training: how strongly the parameters are held near the generative fit; 0 is not at all, and
+        "auto" is chosen on held-out rows.
     random_state : int, Generator or None
         For the default estimator, and which rows are held out.
 
@@ -118,6 +108,21 @@ class JunctionTreeClassifier(Parameters):
     the held-out log P(class | row) in three folds: what improves each density is mostly common to all classes and
     cancels, but noise does not, so classification needs more shrinkage. Of the values within half a standard error
     of the best, the largest is taken. Infinite shrinkage is naive Bayes.
+
+    **estimator**: a template is built once, from the columns of all rows, so that all classes have the same states.
+    How numbers are read, and their densities, are its `numeric` and `emissions`.
+
+    **class_as="column"**: the class is the last column of a template; in a graph, the one observed variable that is
+    no column of the data (where these have no names, the one called as y, or "class", or else the last). Rows whose
+    class is not known are learned from too, which can make predictions better or worse.
+
+    **training="conditional"**: tables and emissions of an `EMJunctionTree` or an `EMHMM` maximise log P(class |
+    other columns, or sequence), by L-BFGS from the generative fit. A number weighs both likelihoods (hybrid
+    training), which learns from rows without a class too.
+
+    **alpha**: an L2 penalty on the logarithms of probabilities and the free coordinates of emissions. "auto" tries
+    100, 30, 10, …, 0.001, and generative training, on a tenth of the rows, or up to 2,000 rows by five-fold
+    cross-validation.
 
     Examples
     --------
@@ -179,11 +184,10 @@ class JunctionTreeClassifier(Parameters):
         Parameters
         ----------
         X : array-like of shape (rows, columns), a data frame, rows of letters, a stream, or sequences
-            Labels or codes; None, NaN, null or -1 for a missing cell. Streams, such as paths of Parquet files, are
-            learned from by one `SpectralJunctionTree` per class.
+            Labels or codes, None, NaN, null or -1 for a missing cell; or a stream, for `SpectralJunctionTree`.
         y : array-like of shape (rows,), or the name of a column of a stream
-            The class of each row: labels of any type that can be sorted. With ``class_as="column"``, None or NaN
-            where it is not known.
+            The class of each row, of any type that can be sorted; with ``class_as="column"``, None or NaN where it
+            is not known.
         sample_weight : array-like of shape (rows,), or the name of a column of a stream, optional
             How often each row counts, for models and for the prior.
 

@@ -49,16 +49,14 @@ class SequenceTagger(Parameters):
     Parameters
     ----------
     estimator : EMHMM, optional
-        What is fitted; it stays unfitted itself. Its `hidden_states` are those of each label, and its `transitions`
-        are between all of them, label by label. By default an `EMHMM` with one.
+        What is fitted, itself unfitted, with the `hidden_states` of each label and `transitions` between all of
+        them, label by label; by default an `EMHMM` with one.
     training : {"generative", "conditional"} or float
-        "generative": the sequences and their labels are most probable. "conditional": from there on, log P(labels |
-        sequence) is maximised, by L-BFGS. A number from 0 to 1 is the weight of the conditional likelihood in a
-        convex combination of both.
+        Whether the likelihood of sequences with their labels is maximised, or from there on that of labels given
+        sequences; a number from 0 to 1 is the weight of the second.
     alpha : float or "auto"
-        Of conditional training: the strength of the L2 penalty that holds the parameters near the generative fit,
-        as that of `JunctionTreeClassifier`. "auto" chooses it by the labels of held-out sequences, or pieces of
-        sequences where there are fewer than five.
+        Of conditional training: how strongly the parameters are held near the generative fit; "auto" is chosen on
+        held-out sequences (or pieces of fewer than five).
     random_state : int, Generator or None
         For the default estimator, and which sequences are held out.
 
@@ -125,9 +123,8 @@ class SequenceTagger(Parameters):
         X : words, lists or arrays of different lengths, an array, a frame, or a mapping of channels to frames
             Sequences in any form that `EMHMM.fit` takes.
         y : sequences, or the name of a column
-            The label of each step, in any form that X has, or of each sequence, which all its steps have then; or
-            the column of a frame X that holds labels. None or NaN where one is not known; such steps are learned
-            from too.
+            The label of each step, in any form that X has, or of each sequence, or the column of X that holds
+            labels; None or NaN where one is not known.
         lengths : array-like of int, shape (sequences,), optional
             How many steps of an array belong to each sequence.
         sample_weight : array-like of shape (sequences,), optional

@@ -69,8 +69,8 @@ class DensityMixin(Parameters, Queries):
         Parameters
         ----------
         X : array-like of shape (rows, columns), a data frame, rows of letters, or a stream
-            Labels, or codes where the columns have none; None, NaN, null or -1 for a missing cell. The scores of a
-            stream are in memory, eight bytes per row; `score_samples_to` writes them into a file.
+            Labels, or codes where the columns have none, None, NaN, null or -1 for a missing cell; or a stream,
+            whose scores `score_samples_to` writes to a file.
         """
         if is_dask_frame(X):
             lazy: Floats = scored_lazily(self, X)

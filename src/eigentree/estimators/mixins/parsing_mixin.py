@@ -48,8 +48,8 @@ class ParsingMixin(Parameters):
         sentences : list of str, of lists of str, or of trees, whose words are parsed
             A word that is None is missing, and marginalised out.
         pruning : float
-            A plain grammar parses each sentence first and leaves out labels of spans that are improbable: it loses
-            a node of its own tree with this probability at most. With 0 nothing is left out, which takes longer.
+            How probable it may be that leaving out improbable labels of spans loses a node of the plain grammar's
+            own tree; 0 leaves nothing out and takes longer.
 
         Examples
         --------

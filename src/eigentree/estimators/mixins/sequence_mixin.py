@@ -253,9 +253,8 @@ class SequenceMixin(Parameters):
         X : words, lists or arrays, an array, a frame, or a mapping of channels to frames
         lengths : array-like of int, shape (sequences,), optional
         method : {"mode", "mean", "median", "sample"}
-            "mode", also called "mean", takes the most probable state of each missing cell given the known cells of
-            its sequence, and of a number its mean; "median" is the same but for numbers, which get their median;
-            "sample" samples all missing cells of a sequence jointly.
+            "mode" or "mean": the most probable state, and the mean of a number; "median": the median of a number;
+            "sample": a joint sample of all missing cells of a sequence.
         random_state : int, Generator or None
             For "sample".
         inputs : as for `fit`
@@ -284,9 +283,8 @@ class SequenceMixin(Parameters):
             How many steps each has.
         random_state : int, Generator or None
         inputs : as for `fit`
-            Of a model that was fitted with inputs. A list of arrays, one for each sequence, says how many sequences
-            there are and how long they are. Else there is one row for each step of all sequences, or one row for
-            each sequence.
+            Inputs of a model that was fitted with them: one row for each step, one for each sequence, or a list of
+            arrays, as long as each sequence is to be.
         """
         count, steps = whole_number("n", n, 0, DataError), whole_number("length", length, 1, DataError)
         columns = self._columns

@@ -68,29 +68,32 @@ class UncertaintyMixin(Parameters):
         Parameters
         ----------
         X : the training data, optional
-            By default those of `fit`, which an estimator remembers (it makes no copy) until it is saved or pickled.
-            Streams are not remembered: give the rows then.
+            The rows that the model was fitted to, which the estimator remembers until it is saved or pickled,
+            except for streams.
         lengths, sample_weight, inputs
             As `fit` had them, where `X` is given.
         kind : {"observed", "empirical", "robust"}, optional
-            The covariance matrix is the inverse of the observed information (minus the Hessian of the
-            log-likelihood, pseudo-counts included), the default; the inverse of the empirical information (outer
-            products of the scores of rows); or both together (the sandwich), which is right for sampling weights
-            and where the model is wrong. To that a row with a weight is one unit; to the others it is as many rows.
+            Which covariance matrix: of the Hessian of the log-likelihood ("observed", the default), of the scores
+            of rows ("empirical"), or of both ("robust").
         clusters : array-like, optional
-            The cluster of each row or sequence, such as the school of a pupil: those of one cluster may depend on
-            each other. The kind is then "robust".
+            The cluster of each row or sequence, such as a school: those of one cluster may depend on each other.
         strata : array-like, optional
-            The stratum of each row or sequence, within which clusters, or rows, were sampled: with sampling weights
-            these are the linearised standard errors of a survey. The kind is then "robust".
+            The stratum of each row or sequence, within which clusters, or rows, were sampled.
         statistic : callable, optional
-            What is estimated, given an estimator: a number, an array, a table, or a mapping of names to these. By
-            default all parameters, as `tables_` has them. Its standard errors are those of the delta method.
+            What is estimated, given an estimator: a number, an array, a table, or a mapping of names to these; by
+            default all parameters, as `tables_` has them.
 
         Raises
         ------
         ParameterError
             When the model is an average of several fits (``structure="auto"``).
+
+        Notes
+        -----
+        "observed" inverts minus the Hessian of the log-likelihood, pseudo-counts included; "empirical" the sum of
+        outer products of the scores of rows. "robust" is the sandwich of both, right for sampling weights and where
+        the model is wrong; to it a row with a weight is one unit, to the others as many rows. With `clusters` or
+        `strata` the kind is "robust". A `statistic` has standard errors by the delta method.
 
         Examples
         --------

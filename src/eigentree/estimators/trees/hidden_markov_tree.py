@@ -66,13 +66,13 @@ class HiddenMarkovTree(ChainTablesMixin, IterativeMixin):
     n_init : int
         In a multi-start, how many candidates at most run until they have converged; else the number of starts.
     tol : float, optional
-        An EM run ends once it is expected to gain no more than so much per node. Unless given, 0.005 of the chance
-        error, p / 2n for p free parameters and n nodes.
+        A run ends once it is expected to gain no more than this per node; by default 0.005 p / 2n, for p free
+        parameters and n nodes.
     max_iter : int
         The most iterations of an EM run.
     init : {"multistart", "clusters", "random"}
-        Where to start. "clusters": clusters of nodes (k-means). "random": states about single nodes, with random
-        transitions. "multistart": several of both, the worse ones dropped after short runs.
+        Where to start: clusters of nodes (k-means), random states about single nodes, or several of both, the worse
+        ones dropped after short runs ("multistart").
     pseudo_counts : float
         Added to every expected count (a Dirichlet prior).
     emissions : str or mapping
@@ -139,12 +139,17 @@ class HiddenMarkovTree(ChainTablesMixin, IterativeMixin):
         Parameters
         ----------
         X : table, or list of trees
-            A table has one row for each node, in any order; missing cells are marginalised out. Of labelled trees
-            (`Tree`, Penn brackets, nested tuples) the nodes are labels and words, each before its children.
+            A table with one row for each node, in any order, or labelled trees: `Tree`, Penn brackets or nested
+            tuples.
         parents : array-like of int, shape (nodes,), or the name of a column
             Of a table, the row of each node's parent, from 0; -1 or missing for a root.
         sample_weight : array-like of shape (trees,), optional
             How often each tree counts, in the order of their roots.
+
+        Notes
+        -----
+        Missing cells are marginalised out. The nodes of labelled trees are their labels and words, each before its
+        children.
         """
         self._check_arguments()
         forest = Forest.grown(X, parents, ReadOptions.of(self))

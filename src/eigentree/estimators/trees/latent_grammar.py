@@ -48,12 +48,9 @@ class LatentGrammar(GrammarMixin, SentenceMixin, RunsMixin):
     Parameters
     ----------
     hidden_states : int or mapping of str to int
-        The most states of each label, or those of some; others have one then. A label that only stands above words
-        has no more states than it has words.
+        The most states of each label, or those of some, the others having one.
     init : {"split_merge", "random"}
-        How states come about. "split_merge": each is split in two, again and again, and halves whose split does not
-        raise the log-likelihood of held-out trees are merged again, so that labels have different numbers of states
-        (Petrov et al. 2006). "random": all at once, from random parameters.
+        How states come about: split and merged by held-out trees, or all at once from random parameters.
     n_init : int
         The number of starts.
     max_iter : int
@@ -65,8 +62,8 @@ class LatentGrammar(GrammarMixin, SentenceMixin, RunsMixin):
     pseudo_counts : float
         Smoothing: how many expansions, as the plain grammar has them, each state has beyond its expected ones.
     unseen : {"witten_bell", "impossible"}
-        Rules and words that no training tree has below a label. "witten_bell": as probable as new ones were among
-        the training trees (`Backoff`). "impossible": of probability zero.
+        Whether rules and words that no training tree has below a label are as probable as new ones were among the
+        training trees (`Backoff`), or impossible.
     binarisation : {"right", "left"} or None
         On which side of a binarised node the rest of its children stands (`Binarisation`); None where trees are in
         normal form.
@@ -79,8 +76,7 @@ class LatentGrammar(GrammarMixin, SentenceMixin, RunsMixin):
     accelerate : bool
         Extrapolate from earlier steps (L-BFGS).
     validation_fraction : float
-        The share of the trees that is not learned from; it says when to stop and which states are merged. With 0,
-        and where the share is less than one tree, a split is kept that gains more than its parameters (AIC).
+        The share of the trees that is held out, and says when to stop and which states are merged.
     random_state : int, Generator or None
     n_jobs : int
         Threads; results do not depend on it.
@@ -97,6 +93,13 @@ class LatentGrammar(GrammarMixin, SentenceMixin, RunsMixin):
     n_parameters_ : int
     start_, history_, validation_history_, objectives_, n_iter_, converged_
         As those of `EMHMM`, per node in place of the step.
+
+    Notes
+    -----
+    **init="split_merge"**: each state is split in two, again and again, and halves whose split does not raise the
+    log-likelihood of held-out trees are merged again, so that labels have different numbers of states (Petrov et
+    al. 2006). Without a held-out tree, a split is kept that gains more than its parameters (AIC). A label that only
+    stands above words has no more states than it has words.
 
     Examples
     --------
@@ -145,10 +148,13 @@ class LatentGrammar(GrammarMixin, SentenceMixin, RunsMixin):
         Parameters
         ----------
         X : list or iterator of trees, or path of a file
-            Each a `Tree`, a string in brackets, nested tuples or lists ``(label, child, …)``, or a mapping with
-            "label" and "children". They are read once and kept as codes, which go into a temporary file where they
-            are many; words may be missing (None), labels not.
+            Trees, read once: each a `Tree`, a string in brackets, nested tuples or lists ``(label, child, …)``, or
+            a mapping with "label" and "children".
         y : ignored
+
+        Notes
+        -----
+        Trees are kept as codes, in a temporary file where they are many. Words may be missing (None), labels not.
         """
         self._check_arguments()
         symbols, store = self._encoded(X)

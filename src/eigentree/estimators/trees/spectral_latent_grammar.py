@@ -51,8 +51,7 @@ class SpectralLatentGrammar(TreebankMixin, ParsingMixin):
     Parameters
     ----------
     hidden_states : int
-        The most hidden states of each label: the rank of its operators. Labels have fewer where they show fewer,
-        and directions that are weak beside the noise count for less by `shrinkage`.
+        The most hidden states of each label, the rank of its operators; labels have fewer where they show fewer.
     shrinkage : float or "auto"
         Shrinkage toward the grammar without hidden states, in units of the noise: 0 is none, infinity is the plain
         grammar, and "auto" is chosen by held-out trees, from 0.4 on.

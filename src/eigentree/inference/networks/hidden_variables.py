@@ -72,8 +72,8 @@ class HiddenQueries(Queries):
         X : array-like of shape (rows, columns), a data frame, or rows of letters
             Labels, or codes where the columns have none; None, NaN, null or -1 for a missing cell.
         names : sequence of str, optional
-            Hidden variables whose joint posterior is wanted, shape (rows, states of each…). By default the
-            posterior of each hidden variable by itself, as a dict of name to array of shape (rows, states).
+            Hidden variables whose joint posterior is wanted, shape (rows, states of each…); by default each by
+            itself, in a dict of arrays.
         """
         if names is None:
             found, lost = self._marginals(X, self._model.graph.hidden)

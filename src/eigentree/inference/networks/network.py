@@ -56,10 +56,8 @@ class LatentNetwork(HiddenQueries):
     ----------
     graph : LatentGraph
     tables : mapping
-        On a directed graph one CPT a variable: name to an array with axes (parents in the order of
-        ``graph.parents(name)``…, name). On an undirected graph one clique conditional P(R_i | S_i) (Eq. 6) for
-        each node of the tree with a remainder: the tuple of remainder names to an array with
-        axes (separator…, remainder…). Rows that sum to 1 up to rounding are divided by their sum.
+        One conditional probability table for each variable of a directed graph, or one clique conditional for each
+        clique of an undirected one.
     tree : JunctionTree, optional
         The tree for inference, made from the same graph, for example with another limit on the
         size of its cliques; by default ``JunctionTree.build(graph)``.
@@ -74,6 +72,12 @@ class LatentNetwork(HiddenQueries):
         When a table is missing, has the wrong shape, holds negative numbers or rows that do not sum to 1.
     TreewidthError
         When a table is too large. Nothing large is allocated before.
+
+    Notes
+    -----
+    On a directed graph a name stands for an array with axes (parents in the order of ``graph.parents(name)``…,
+    name). On an undirected graph the tuple of the remainder of a clique stands for P(R_i | S_i) (Eq. 6), with axes
+    (separator…, remainder…). Rows that sum to 1 up to rounding are divided by their sum.
 
     Examples
     --------
@@ -210,7 +214,7 @@ class LatentNetwork(HiddenQueries):
         Parameters
         ----------
         orders : mapping of str to sequence of int
-            The old states of a hidden variable in their new order, each once. The distribution of rows is the same.
+            The old states of a hidden variable in their new order, each once.
         """
         given = a_mapping("orders", orders, "{'h': [1, 0]}", NetworkError)
         checked = {name: checked_order(name, order, self._graph) for name, order in given.items()}
@@ -320,14 +324,17 @@ class LatentNetwork(HiddenQueries):
         Parameters
         ----------
         source : str or PathLike
-            The path of a file, or the text itself. The names of states become labels, whole numbers where all
-            names of a variable are such.
+            The path of a file, or the text itself.
         hidden : sequence of str
 
         Raises
         ------
         FileError
             When there is no such file, or the text is malformed; names the line.
+
+        Notes
+        -----
+        The names of states become labels, whole numbers where all names of a variable are such.
         """
         return cls(*bif_parts(source, hidden))
 

@@ -218,8 +218,8 @@ class LabeledTensor:
         over : iterable of str, or str
             The labels ω.
         tolerance : float, optional
-            Singular values up to this fraction of the largest count as zero. By default that of
-            `numpy.linalg.matrix_rank`: the longer side of the matrix times the machine epsilon.
+            Singular values up to this fraction of the largest count as zero; by default that of
+            `numpy.linalg.matrix_rank`.
         """
         names = _names(over)
         flat = self.matrix(names)

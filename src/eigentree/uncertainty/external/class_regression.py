@@ -216,8 +216,8 @@ def class_regression(
     X : array-like of shape (rows, columns), or a data frame
         The rows that the model was fitted to.
     covariates : list of str, or array-like of shape (rows,) or (rows, covariates), or a data frame
-        Columns of X, or a table with as many rows: numbers as they are, labels as indicators of all but the first.
-        Rows that miss one are left out of the regression. None of a model that has covariates of its own.
+        Columns of X, or a table with as many rows: numbers as they are, labels as indicators of all but the first;
+        None of a model that has covariates of its own.
     n_steps : {1, 2, 3}, optional
         By default 1 for a model that has covariates, else 3.
     correction : {"ML", "BCH"} or None
@@ -225,8 +225,12 @@ def class_regression(
     assignment : {"modal", "soft"}
         Rows belong to their most probable class, or to each by its posterior probability.
     sample_weight : array-like of shape (rows,), optional
-        As in the fit. Errors being robust, a weight is that of one unit of a sample: give rows that stand for
-        several equal ones as several rows.
+        The sampling weights of the fit.
+
+    Notes
+    -----
+    Rows that miss a covariate are left out of the regression. Errors are robust, so a weight is that of one unit of
+    a sample: give rows that stand for several equal ones as several rows.
 
     Examples
     --------

@@ -189,16 +189,19 @@ def distal_outcomes(
     X : array-like of shape (rows, columns), or a data frame
         The rows that the model was fitted to.
     outcomes : list of str, or array-like of shape (rows,) or (rows, outcomes), or a data frame
-        Columns of X, or a table with as many rows: numbers have means, labels proportions. Rows that miss an
-        outcome are left out for that.
+        Columns of X, or a table with as many rows: numbers have means, labels proportions.
     n_steps : {2, 3}
     correction : {"BCH", "ML"} or None
         For the classification errors of three steps; None is the naive estimate, whose classes are too much alike.
     assignment : {"modal", "soft"}
         Rows belong to their most probable class, or to each by its posterior probability.
     sample_weight : array-like of shape (rows,), optional
-        As in the fit. Errors being robust, a weight is that of one unit of a sample: give rows that stand for
-        several equal ones as several rows.
+        The sampling weights of the fit.
+
+    Notes
+    -----
+    Rows that miss an outcome are left out for that. Errors are robust, so a weight is that of one unit of a sample:
+    give rows that stand for several equal ones as several rows.
 
     Examples
     --------

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from eigentree.errors import EigentreeError
 from eigentree.estimators.mixins.iterative_mixin import IterativeMixin
 from eigentree.inference.networks.hidden_variables import HiddenQueries
-from eigentree.markup.charts import shown_name
 from eigentree.uncertainty.classification_table import classification_table
 
 if TYPE_CHECKING:
@@ -17,13 +16,10 @@ if TYPE_CHECKING:
     from eigentree.uncertainty.estimates import Estimates
     from eigentree.viz.reports.evaluation_data import EvaluationData, ModelAdapter
 
-__all__ = ["Ends", "classification_of", "criteria_of", "interval_ends", "is_mixture", "parameter_estimates"]
+__all__ = ["classification_of", "criteria_of", "is_mixture", "parameter_estimates"]
 
 MOST_PARAMETERS = 300
 """Most free parameters whose standard errors are computed for a page, which takes seconds then."""
-
-Ends = dict[tuple[str, str, str], tuple[float, float]]
-"""The ends of intervals of probabilities, by table, state and what is given."""
 
 
 def is_mixture(adapter: ModelAdapter) -> bool:
@@ -43,18 +39,6 @@ def parameter_estimates(training: EvaluationData) -> Estimates | None:
         return model.estimates(training.sequences if training.adapter.steps else training.rows)
     except EigentreeError:
         return None
-
-
-def interval_ends(found: Estimates | None, level: float = 0.95) -> Ends:
-    """Return the ends of the intervals of probabilities that have a standard error."""
-    if found is None:
-        return {}
-    both = zip(found.labels, found.confint(level).tolist(), found.scales or (), strict=False)
-    return {
-        (str(table), shown_name(str(state), 24), str(given)): (low, high)
-        for (table, state, given), (low, high), scale in both
-        if scale == "logit" and low == low
-    }
 
 
 def criteria_of(data: EvaluationData) -> tuple[Criteria | None, bool]:

@@ -213,10 +213,7 @@ def report(
     X : array-like, a data frame, rows of letters, or sequences as `fit` takes them, optional
         Without any, likelihoods, masked cells, calibration and anomalies are left out.
     training : of the same kind as X, optional
-        What baselines (independent columns, a Chow-Liu tree; of sequences independent cells, Markov chains) are
-        fitted to. Without it they are compared on both footings: fitted to `X` as the model may have been
-        (in-sample), and cross-validated on `X`; so they are where `X` is the training data itself. With it,
-        the page shows intervals of the parameters.
+        The training data: baselines are fitted to them, and parameters have intervals.
     lengths, training_lengths : array-like of int, optional
         How many steps of `X`, and of `training`, belong to each sequence.
     names : sequence, optional
@@ -233,6 +230,12 @@ def report(
         When there is no model, or it is a classifier, which holds several.
     DataError
         When rows do not fit the columns of the model.
+
+    Notes
+    -----
+    Baselines are independent columns and a Chow-Liu tree; of sequences, independent cells and Markov chains.
+    Without `training`, or where `X` is the same, they are compared on both footings: fitted to `X` as the model may
+    have been (in-sample), and cross-validated on `X`.
 
     Examples
     --------

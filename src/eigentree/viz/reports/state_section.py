@@ -20,10 +20,10 @@ from eigentree.markup.figures import (
 )
 from eigentree.markup.html import Html, bar, behind, element, joined, number, percent, scrolling, table
 from eigentree.viz.diagrams import laid_out_diagram, placed, transition_diagram
-from eigentree.viz.interval_charts import estimates_table, interval_chart
+from eigentree.viz.interval_charts import estimates_table, interval_chart, interval_ends
 from eigentree.viz.model_charts import profile_grid, state_name
 from eigentree.viz.number_charts import correlation_table, density_chart, drawn_states, duration_chart
-from eigentree.viz.reports.intervals import interval_ends, is_mixture
+from eigentree.viz.reports.intervals import is_mixture
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from eigentree.uncertainty.classification_table import ClassificationTable
     from eigentree.uncertainty.estimates import Estimates
     from eigentree.viz.diagrams import Diagram
+    from eigentree.viz.interval_charts import Ends
     from eigentree.viz.model_charts import GridColumn, ProfileGrid
-    from eigentree.viz.reports.intervals import Ends
     from eigentree.viz.reports.report import Facts
 
 __all__ = ["INFORMATIVE", "diagram_figure", "states_section"]
@@ -155,15 +155,15 @@ def _block(
     # Where no column is informative, that is worth seeing.
     informative = informative or list(profile.columns[:1])
     shown, name = informative[: at_once + behind_it], f"Profile of {profile.name}"
-    grid, count = profile_grid(profile, shown), len(profile.states)
+    grid, count = profile_grid(profile, shown, ends), len(profile.states)
     parts: list[object] = [
         element("h3", f"{profile.name}: {counted(count, noun, 'classes' if noun == 'class' else '')}")
     ]
     if profile.transitions is not None:
         parts += _transitions(profile, grid, ends)
-    left = [_table(profile, grid, grid.columns[:at_once], name, noun, ends)]
+    left = [_table(profile, grid, grid.columns[:at_once], name, noun)]
     if rest := grid.columns[at_once:]:
-        more = _table(profile, grid, rest, f"{name}, further columns", noun, ends)
+        more = _table(profile, grid, rest, f"{name}, further columns", noun)
         left.append(behind(f"Further columns ({len(rest)})", more))
     right = [_apart(profile, grid, noun), *beside]
     parts.append(element("div", element("div", *left), element("div", *right), class_="beside"))
@@ -226,25 +226,22 @@ def _cells(
     return [element("td", cell, class_="n") for cell in cells]
 
 
-def _table(
-    profile: Profile, grid: ProfileGrid, columns: Sequence[GridColumn], caption: str, noun: str, ends: Ends
-) -> Html:
+def _table(profile: Profile, grid: ProfileGrid, columns: Sequence[GridColumn], caption: str, noun: str) -> Html:
     heads = [element("td"), element("th", "all", scope="col", class_="n")]
     heads += [element("th", f"{noun} {state}", scope="col", class_="n") for state in grid.states]
-    own = [ends.get((profile.name, state, "")) for state in grid.states]
-    sizes = [element("th", "share", scope="row"), *_cells(1.0, grid.shares.tolist(), own)]
+    sizes = [element("th", "share", scope="row"), *_cells(1.0, grid.shares.tolist(), grid.ends)]
     made = element(
         "table",
         element("caption", f"{caption}: P(label | {noun}) in per cent; shares of {profile.basis}"),
         element("thead", element("tr", *heads)),
         element("tbody", element("tr", *sizes)),
-        *(_column(column, [f"{profile.name}={state}" for state in grid.states], ends) for column in columns),
+        *map(_column, columns),
         class_="profile",
     )
     return scrolling(made, caption)
 
 
-def _column(column: GridColumn, given: Sequence[str], ends: Ends) -> Html:
+def _column(column: GridColumn) -> Html:
     nats = element("small", f" {number(column.nats, 2)} nats")
     wide = column.shares.shape[1] + 2
     rows = [element("tr", element("th", column.name, nats, scope="rowgroup", colspan=wide, class_="name"))]
@@ -261,11 +258,10 @@ def _column(column: GridColumn, given: Sequence[str], ends: Ends) -> Html:
             head = element("th", label, scope="row", class_="label")
             rows.append(element("tr", head, *(element("td", cell, class_="n") for cell in cells)))
         return element("tbody", *rows)
-    for label, overall, shares in zip(column.labels, column.overall.tolist(), column.shares.tolist(), strict=True):
+    every = zip(column.labels, column.overall.tolist(), column.shares.tolist(), column.ends, strict=True)
+    for label, overall, shares, ends in every:
         head = element("th", label, scope="row", class_="label")
-        # A model of one channel has one table of emissions.
-        own = [ends.get((column.name, label, one)) or ends.get(("emissions", label, one)) for one in given]
-        rows.append(element("tr", head, *_cells(overall, shares, own)))
+        rows.append(element("tr", head, *_cells(overall, shares, ends)))
     return element("tbody", *rows)
 
 
