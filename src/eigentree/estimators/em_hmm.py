@@ -280,15 +280,9 @@ class EMHMM(IterativeMixin, InputMixin):
 
         Notes
         -----
-        Forms of `X`:
-
-        - words: sequences of letters;
-        - a list of lists or arrays: one sequence each, of cells or of rows with one cell per channel;
-        - an array with `lengths`: all sequences end to end;
-        - a list or array of numbers: one sequence;
-        - an array of two axes, or a frame: one sequence per row, without what is missing at the end of the row;
-        - a mapping of names to such frames: one channel each;
-        - a frame with `sequence`: one step per row.
+        Sequences are words; lists or arrays, of cells or of rows with one cell per channel; an array of all with
+        `lengths`; one sequence per row of an array or frame, without what is missing at its end, or a mapping of
+        such frames, one per channel; or, with `sequence`, a frame with one step per row.
 
         Inputs are known at every step. A single column of categories are symbols, each of which has tables of its
         own; other inputs are terms of multinomial logits: numbers as they are, and all labels of categories but the
