@@ -11,10 +11,7 @@ from pathlib import Path
 from typing import Any
 
 TOPICS = (
-    "imports",
     "first_minute",
-    "versions",
-    "trees",
     "scoring",
     "counting",
     "fitting",
@@ -27,9 +24,6 @@ TOPICS = (
     "growth",
     "grammars",
     "load",
-    "peers",
-    "plan",
-    "accuracy",
     "consistency",
     "real",
     "classes",
@@ -40,8 +34,6 @@ TOPICS = (
     "mixed_tables",
     "structures",
     "density",
-    "thrift",
-    "labels",
     "discriminative",
     "frames",
     "sequences",
@@ -55,10 +47,6 @@ TOPICS = (
     "parsing",
     "coverage",
 )
-DRAWING = ("accuracy", "consistency")
-"""The topics whose models are sampled with a concentration that one can choose."""
-COMPARING = ("first_minute", "versions", "em_states")
-"""The topics that can measure another checkout beside this one."""
 LONG = ("density", "mixed_tables", "discriminative", "coverage")
 """The topics that take hours and can be run for some data sets only."""
 PEERS = ("density",)
@@ -75,19 +63,6 @@ def _arguments() -> argparse.Namespace:
         "topics", nargs="*", metavar="topic", help=f"what to measure: {', '.join(TOPICS)} (default: all)"
     )
     parser.add_argument("--quick", action="store_true", help="small sizes that take a few seconds")
-    parser.add_argument(
-        "--concentration",
-        type=float,
-        default=1.0,
-        metavar="A",
-        help=f"Dirichlet(A) rows of the true tables in {' and '.join(DRAWING)} (default: 1)",
-    )
-    parser.add_argument(
-        "--against",
-        type=Path,
-        metavar="SRC",
-        help=f"the src folder of another checkout, to measure beside this one in {' and '.join(COMPARING)}",
-    )
     parser.add_argument(
         "--sets", nargs="+", default=[], metavar="SET", help=f"the data sets of {' and '.join(LONG)} (default: all)"
     )
@@ -118,9 +93,7 @@ def main() -> None:
     print(f"Python {platform.python_version()}, {libraries}; {os.cpu_count()} cores, 1 thread used.")
     print("Times are the best of several repeats, the contenders taking turns; read the ratios.")
     for topic in arguments.topics or TOPICS:
-        options: dict[str, Any] = {"concentration": arguments.concentration} if topic in DRAWING else {}
-        if topic in COMPARING and arguments.against:
-            options["against"] = arguments.against.resolve()
+        options: dict[str, Any] = {}
         if topic in LONG:
             options["sets"] = arguments.sets
         if topic in PEERS:

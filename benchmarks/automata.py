@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from benchmarks.measure import ROOT, in_fresh_process, peak_growth, seconds, show_note, show_table
+from benchmarks import shared
+from benchmarks.measure import in_fresh_process, peak_growth, seconds, show_note, show_table
 from eigentree import EMHMM, SpectralHMM
 
 if TYPE_CHECKING:
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-DATA = ROOT.parent / "shared" / "data"
 STEPS = 40
 TESTED = 1_000
 STARTS = 5
@@ -150,13 +150,8 @@ def _show_drawn(sizes: tuple[int, ...], names: list[str]) -> None:
 
 
 def _show_real(hidden: tuple[int, ...]) -> None:
-    import pandas
-
-    careers = pandas.read_csv(DATA / "mvad.csv").iloc[:, 2:]
-    channels = ("child", "left", "married")
-    family = {each: pandas.read_csv(DATA / f"biofam-{each}.csv").iloc[:, 1:] for each in channels}
     table = []
-    for name, frames in (("mvad", {"x0": careers}), ("biofam", family)):
+    for name, frames in (("mvad", {"x0": shared.careers()}), ("biofam", shared.families())):
         train = {each: frame[frame.index % 3 > 0] for each, frame in frames.items()}
         test = {each: frame[frame.index % 3 == 0] for each, frame in frames.items()}
         alone = 0.0
@@ -227,7 +222,7 @@ def run(quick: bool) -> None:
     warnings.simplefilter("ignore", RuntimeWarning)
     cases = [(1, 100_000)] if quick else [(1, 1_000_000), (1, 10_000_000), (100_000, 10), (1_000_000, 10)]
     _show_scale(cases)
-    if DATA.exists():
+    if not shared.is_absent("automata: careers and families", shared.SEQUENCE_FILES):
         _show_real((4,) if quick else (2, 4, 6, 8))
     names = list(DRAWN)
     _show_drawn((100,) if quick else (100, 1_000, 10_000), names[:1] if quick else names)

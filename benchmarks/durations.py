@@ -11,13 +11,12 @@ import numpy as np
 import pandas
 
 from benchmarks.measure import best_seconds, show_note, show_table
-from benchmarks.shared import FOLDER
+from benchmarks.shared import careers, families
 from eigentree import EMHMM
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-CHANNELS = ("child", "left", "married")
 FAMILIES = (None, "geometric", "negative_binomial", "explicit")
 NAMES = {None: "Markov", "geometric": "geometric", "negative_binomial": "negative binomial", "explicit": "explicit"}
 FOLDS = 5
@@ -47,10 +46,8 @@ def folds(frames: dict[str, pandas.DataFrame], seed: int) -> list[tuple[dict[str
 
 def held_out(quick: bool) -> None:
     """Show the mean log-likelihood of held-out sequences."""
-    careers = pandas.read_csv(FOLDER / "mvad.csv").iloc[:, 2:]
-    family = {name: pandas.read_csv(FOLDER / f"biofam-{name}.csv").iloc[:, 1:] for name in CHANNELS}
     rows = []
-    for name, frames in (("mvad", {"x0": careers}), ("biofam", family)):
+    for name, frames in (("mvad", {"x0": careers()}), ("biofam", families())):
         if quick:
             frames = {channel: X.iloc[:120, :20] for channel, X in frames.items()}
         for states in (3,) if quick else (3, 4, 6):

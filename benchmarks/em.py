@@ -224,27 +224,6 @@ def _show_contenders(steps: int, rows: int, package_rows: Mapping[str, int], rep
         show_note(f"not installed: {', '.join(missing)}")
 
 
-def _show_by_rows(steps: int, sizes: Sequence[int], repeats: int) -> None:
-    """Print the iterations of eigentree and numpy for few and many rows."""
-    table = []
-    for rows in sizes:
-        spent = measured(fast_contenders(*start_and_rows(steps, rows), repeats))
-        ours, numpy = spent[OURS], spent[NUMPY]
-        table.append(
-            [
-                f"{rows:,}",
-                *(f"{1e3 * part:.2f}" for part in (ours.besides, ours.iteration, numpy.iteration)),
-                f"{ours.besides / ours.iteration:.1f}",
-                f"{numpy.iteration / ours.iteration:.1f}",
-            ]
-        )
-    show_table(
-        f"em: by rows, 2nd-order HMM, {steps} steps, processor time, 1 thread, best of {repeats}",
-        ["rows", "ms besides", "ms per iteration", "numpy's", "besides / iteration", "numpy's / ours"],
-        table,
-    )
-
-
 def _show_notes() -> None:
     """Print what the numbers mean, and what differs between the contenders."""
     show_note(
@@ -276,12 +255,10 @@ def _show_notes() -> None:
 
 
 def run(quick: bool) -> None:
-    """Print all tables."""
+    """Print the tables."""
     if quick:
         _show_contenders(5, 500, {"hmmlearn": 200, "pyagrum": 20, "pgmpy": 10}, 3)
-        _show_by_rows(10, (100, 1_000), 3)
     else:
         _show_contenders(40, 100_000, {"hmmlearn": 20_000, "pyagrum": 5}, 10)
         _show_contenders(10, 1_000, {"hmmlearn": 1_000, "pyagrum": 40, "pgmpy": 8}, 7)
-        _show_by_rows(40, (100, 1_000, 10_000, 100_000), 7)
     _show_notes()

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import tempfile
-from typing import TYPE_CHECKING
 
-from benchmarks.measure import children_seconds, python, show_note, show_table, version_of
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from benchmarks.measure import children_seconds, python, show_note, show_table
 
 PREPARE = """
 import os
@@ -49,30 +45,26 @@ CASES = {
     "EM fit of two classes": (FIT, "et.EMJunctionTree(et.zoo.mixture(40, 2, 4)).fit(rows)"),
     "HMM fit of two states": (FIT, "et.EMHMM(2).fit(list(rows[:200]))"),
     "eigentree --help": (COMMAND, "--help"),
+    "eigentree fit --help": (COMMAND, "fit --help"),
     "eigentree score of 800 rows": (COMMAND, "score model.eigentree rows.csv -o scores.csv"),
     "eigentree fit of 800 rows": (COMMAND, "fit rows.csv --structure mixture --hidden 2 -o other.eigentree"),
 }
 
 
-def run(quick: bool, against: Path | None = None) -> None:
-    """Print the processor seconds of whole processes, of one or two versions, as in a fresh installation."""
-    environments = {"this version": {}} | ({"the other": version_of(against)} if against else {})
+def run(quick: bool) -> None:
+    """Print the processor seconds of whole processes."""
     rounds = 1 if quick else 5
-    best: dict[str, dict[str, float]] = {version: {} for version in environments}
-    for version, environment in environments.items():
-        with tempfile.TemporaryDirectory() as folder:
-            python(PREPARE.format(folder=folder), environment)
-            for number in range(rounds):
-                for name, (text, statement) in CASES.items():
-                    # For a version that compiles when it is first called, a folder with nothing compiled.
-                    cache = {"NUMBA_CACHE_DIR": f"{folder}/{number}-{name}", "PYTHONWARNINGS": "ignore"}
-                    before = children_seconds()
-                    python(text.format(folder=folder, statement=statement), environment | cache)
-                    spent = children_seconds() - before
-                    best[version][name] = min(spent, best[version].get(name, spent))
+    best: dict[str, float] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        python(PREPARE.format(folder=folder))
+        for _ in range(rounds):
+            for name, (text, statement) in CASES.items():
+                before = children_seconds()
+                python(text.format(folder=folder, statement=statement), {"PYTHONWARNINGS": "ignore"})
+                best[name] = min(children_seconds() - before, best.get(name, float("inf")))
     show_table(
         f"first minute: processor seconds of a fresh process, imports included, best of {rounds}",
-        ["process", *best],
-        [[name, *(f"{times[name]:.2f}" for times in best.values())] for name in CASES],
+        ["process", "s"],
+        [[name, f"{spent:.2f}"] for name, spent in best.items()],
     )
     show_note("fits are of 2,000 rows of 40 columns, of HMMs 200 sequences of 40 steps; commands of 800 rows of 10")

@@ -1,17 +1,16 @@
-"""The time of a whole spectral fit: beside one EM iteration, by rows, by length, and where it goes."""
+"""The time of a whole spectral fit, beside one EM iteration, and where it goes; `growth` has it by size."""
 
 from __future__ import annotations
 
 import time
 import warnings
 from functools import partial
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from benchmarks.measure import afresh, best_seconds, show_note, show_table
-from benchmarks.models import FIRST_SEED, PUBLISHED, codes, per_doubling, structures
+from benchmarks.models import FIRST_SEED, PUBLISHED, codes, structures
 from benchmarks.numpy_em import NumpyHMM
 from eigentree import Counts, LatentNetwork, SpectralJunctionTree, zoo
 from eigentree.planning.view_plan import ViewPlan
@@ -84,51 +83,6 @@ def _warm(runs: Any) -> None:
         run()
 
 
-def _show_growth(title: str, unit: str, runs: dict[int, Callable[[], Any]], each: int, repeats: int) -> None:
-    """Print the time for each size, and what twice the size costs."""
-    _warm(runs.values())
-    best = best_seconds({str(size): one for size, one in runs.items()}, repeats, CLOCK)
-    sizes, times = list(runs), list(best.values())
-    show_table(
-        f"fitting: {title}, default settings, with planning,\nprocessor time, 1 thread, best of {repeats}",
-        [unit, "ms", "ns a cell", "ns a further cell", "x for twice the size"],
-        [
-            [f"{size:,}", f"{1e3 * spent:.1f}", f"{1e9 * spent / size / each:.2f}", further, factor]
-            for size, spent, further, factor in zip(
-                sizes, times, _further(sizes, times, each), per_doubling(sizes, times), strict=True
-            )
-        ],
-    )
-
-
-def _further(sizes: Sequence[int], times: Sequence[float], each: int) -> list[str]:
-    """Return the nanoseconds of each cell that a size has beyond the one before; empty for the first."""
-    pairs = pairwise(zip(sizes, times, strict=True))
-    return ["", *(f"{1e9 * (b[1] - a[1]) / (b[0] - a[0]) / each:.2f}" for a, b in pairs)]
-
-
-def _show_by_rows(steps: int, sizes: tuple[int, ...], repeats: int) -> None:
-    """Print how the time grows with the rows."""
-    graph = zoo.hmm(steps, 2, 2, 4)
-    X = codes(LatentNetwork.random(graph, seed=FIRST_SEED), max(sizes), seed=1)
-    runs = {rows: partial(fit, graph, np.asfortranarray(X[:rows])) for rows in sizes}
-    _show_growth(f"by rows, 2nd-order HMM, {steps} steps", "rows", runs, steps, repeats)
-    show_note(
-        "planning, learning and choosing the shrinkage do not depend on the rows, so the factor rises toward 2;"
-        " linear means that a further cell costs the same throughout"
-    )
-
-
-def _show_by_length(lengths: tuple[int, ...], rows: int, repeats: int) -> None:
-    """Print how the time grows with the length."""
-    runs = {}
-    for steps in lengths:
-        graph = zoo.hmm(steps, 2, 2, 4)
-        runs[steps] = partial(fit, graph, codes(LatentNetwork.random(graph, seed=FIRST_SEED), rows, seed=1))
-    _show_growth(f"by length, 2nd-order HMM, {rows:,} rows", "steps", runs, rows, repeats)
-    show_note("linear time doubles with the length")
-
-
 def _parts(name: str, graph: LatentGraph, rows: int, repeats: int) -> list[str]:
     """Return a line of the table: where the time of a fit goes, by public calls that do ever more of it."""
     X = codes(LatentNetwork.random(graph, seed=FIRST_SEED), rows, seed=1)
@@ -176,11 +130,7 @@ def run(quick: bool) -> None:
     graphs = list(structures().items())
     if quick:
         _show_beside_em(10, 2_000, 2)
-        _show_by_rows(10, (1_000, 2_000), 2)
-        _show_by_length((5, 10), 1_000, 2)
         _show_parts(graphs[-1:], 1_000, 1)
         return
     _show_beside_em(40, 100_000, 7)
-    _show_by_rows(40, (10_000, 20_000, 50_000, 100_000, 200_000, 500_000, 1_000_000), 3)
-    _show_by_length((20, 40, 80, 160), 100_000, 3)
     _show_parts(graphs, 100_000, 3)

@@ -75,17 +75,10 @@ def children_seconds() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def version_of(source: Path) -> dict[str, str]:
-    """Return the environment of processes that import the package from another directory than the installation."""
-    return {"PYTHONPATH": os.pathsep.join([str(ROOT / "tools" / "other_copy"), str(source)])}
-
-
-def in_fresh_process(
-    module: str, function: str, *arguments: Any, environment: Mapping[str, str] | None = None
-) -> Any:
+def in_fresh_process(module: str, function: str, *arguments: Any) -> Any:
     """Return what a function returns in a fresh process; arguments and answer pass through JSON."""
     call = f"json.dumps({function}(*json.loads({json.dumps(arguments)!r})))"
-    return json.loads(python(f"import json\nfrom {module} import {function}\nprint({call})", environment))
+    return json.loads(python(f"import json\nfrom {module} import {function}\nprint({call})"))
 
 
 def peak_memory() -> int:

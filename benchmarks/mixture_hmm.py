@@ -8,10 +8,9 @@ from itertools import permutations
 from typing import Any, NamedTuple
 
 import numpy as np
-import pandas
 
 from benchmarks.measure import show_table
-from benchmarks.shared import FOLDER
+from benchmarks.shared import families
 from eigentree import MixtureHMM, select
 
 SEEDS = range(20)
@@ -22,7 +21,6 @@ STAYS = 0.75
 """The chance that a state stays."""
 SIZES = (100, 500)
 SLOPES = np.array([0.0, 1.0, -1.0])
-CHANNELS = ("child", "left", "married")
 INTERVAL = 1.96
 
 
@@ -116,14 +114,13 @@ def _one(data: Drawn) -> tuple[float, ...]:
 
 
 def _show_families(counts: tuple[int, ...]) -> None:
-    families = {name: pandas.read_csv(FOLDER / f"biofam-{name}.csv").iloc[:, 1:] for name in CHANNELS}
     rows = []
     for count in counts:
         begin = time.process_time()
         settings: dict[str, Any] = {"transitions": "left-to-right", "pseudo_counts": 1e-6, "random_state": 0}
-        model = MixtureHMM(count, 4, **settings).fit(families)
+        model = MixtureHMM(count, 4, **settings).fit(families())
         seconds = time.process_time() - begin
-        own = model.criteria(families)
+        own = model.criteria(families())
         figures = [f"{own.log_likelihood:.2f}", str(own.parameters), f"{own.bic:.2f}", f"{own.entropy_r2:.3f}"]
         rows.append([str(count), *figures, f"{seconds:.2f}"])
     show_table(

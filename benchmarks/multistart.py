@@ -7,7 +7,6 @@ were fixed beforehand and run once (models of seeds from 9000 on, and sets of th
 from __future__ import annotations
 
 import csv
-import gzip
 import io
 import tarfile
 import time
@@ -17,7 +16,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from benchmarks.measure import ROOT, show_note, show_table
+from benchmarks import shared
+from benchmarks.measure import show_note, show_table
 from eigentree import HMM, EMJunctionTree, LatentGraph, LatentNetwork, zoo
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-DATA = ROOT.parent / "shared" / "data"
 RANDOM_STARTS = 10
 CHAIN_STARTS = 20
 SEEDS = (0, 1, 2)
@@ -183,29 +182,20 @@ def _drawn_chains(seeds: Sequence[int]) -> Iterator[_Case]:
             yield _chain_case(f"chain, Dirichlet({concentration:g}), {seed}", states, sequences, steps)
 
 
-def _binary(name: str) -> NDArray[np.uint8]:
-    with gzip.open(DATA / f"{name}.train.data.gz", "rt") as file:
-        return np.loadtxt(file, delimiter=",", dtype=np.uint8)
-
-
 def _lives() -> Iterator[_Case]:
-    import pandas as pd
-
-    careers = pd.read_csv(DATA / "mvad.csv").iloc[:, 2:]
-    names = ("child", "left", "married")
-    families = {name: pd.read_csv(DATA / f"biofam-{name}.csv").iloc[:, 1:] for name in names}
+    careers, channels = shared.careers(), shared.families()
     for states in (2, 3, 4, 6):
         yield _chain_case(f"mvad, {states} states", states, careers, careers.size)
     for states in (3, 4, 5):
-        yield _chain_case(f"biofam, {states} states", states, families, families["left"].size)
+        yield _chain_case(f"biofam, {states} states", states, channels, channels["left"].size)
 
 
 def _development(quick: bool) -> Iterator[_Case]:
     yield from _drawn((1, 2), (1_000,) if quick else (1_000, 10_000))
-    if quick or not DATA.exists():
+    if quick or not shared.FOLDER.exists():
         return
     for name in ("nltcs", "msnbc"):
-        rows = _binary(name)
+        rows = shared.binary_part(name, "train")
         for title, structure in BINARY.items():
             yield _table_case(f"{name}, {title}", structure, rows)
     yield from _lives()
@@ -243,11 +233,7 @@ def _codes(file: io.StringIO) -> NDArray[np.int64]:
 def _show_textbook(seeds: int) -> None:
     table = []
     for (name, classes), best in TEXTBOOK.items():
-        with (DATA / f"{name}.csv").open() as file:
-            header, *lines = csv.reader(file)
-        # The first column is data here, unlike in the archives of R.
-        rows = _codes(io.StringIO("\n".join(",".join(["", *line]) for line in [header, *lines])))
-        case = _table_case(name, zoo.Mixture(classes), rows)
+        case = _table_case(name, zoo.Mixture(classes), shared.labelled(f"{name}.csv").codes)
         ours = [_timed(case, random_state=seed) for seed in range(seeds)]
         one = [_timed(case, init="random", n_init=1, random_state=seed) for seed in range(seeds)]
         spent, alone = (float(np.mean([each[1] for each in runs])) for runs in (ours, one))
@@ -262,19 +248,14 @@ def _show_textbook(seeds: int) -> None:
 
 def crowd_error(name: str) -> float:
     """Return the share of items that a latent class of workers gets wrong; its classes are named by votes."""
-    labels = np.loadtxt(DATA / "crowd" / f"{name}_crowd.txt", dtype=int)
-    truth = np.loadtxt(DATA / "crowd" / f"{name}_truth.txt", dtype=int)
-    items, workers = labels[:, 0].max(), labels[:, 1].max()
-    cells = np.full((items, workers), -1)
-    cells[labels[:, 0] - 1, labels[:, 1] - 1] = labels[:, 2] - 1
-    graph = zoo.mixture(columns=int(workers), hidden_states=2, observed_states=2)
-    model = EMJunctionTree(graph, random_state=0).fit(cells)
-    (hidden,) = graph.hidden
-    found = model.predict_proba(cells, target=hidden).argmax(axis=1)
+    crowd = shared.crowd(name)
+    cells = crowd.votes.codes
+    model = EMJunctionTree(zoo.Mixture(2).build(crowd.votes.states), random_state=0).fit(cells)
+    found = model.predict_proba(cells, target="h").argmax(axis=1)
     votes = (cells == 1).sum(axis=1) > (cells == 0).sum(axis=1)
     if np.mean(found == votes) < 0.5:
         found = 1 - found
-    return float(np.mean(found[truth[:, 0] - 1] != truth[:, 1] - 1))
+    return float(np.mean(found != crowd.truth))
 
 
 def run(quick: bool) -> None:
@@ -282,10 +263,10 @@ def run(quick: bool) -> None:
     _show("development", _development(quick))
     if quick:
         return
-    if DATA.exists():
+    if shared.FOLDER.exists():
         _show_textbook(20)
     _show("confirmation", _confirmation())
-    if DATA.exists():
+    if shared.FOLDER.exists():
         show_table(
             "multistart: items that a latent class of crowd workers gets wrong, default settings",
             ["data", "error", "Dawid-Skene"],

@@ -1,4 +1,4 @@
-"""The log probability of rows of a 2nd-order hidden Markov model: speed, start-up and memory."""
+"""The log probability of rows of a 2nd-order hidden Markov model: speed beside numpy and other packages."""
 
 from __future__ import annotations
 
@@ -11,12 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from benchmarks import packages
-from benchmarks.measure import best_seconds, in_fresh_process, peak_growth, seconds, show_note, show_table
+from benchmarks.measure import best_seconds, seconds, show_note, show_table
 from eigentree import LatentNetwork, zoo
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
 
 STATES = 4
@@ -127,59 +125,8 @@ def _show_speed(steps: int, rows: int, repeats: int, budget: float) -> None:
     )
 
 
-def first_call(steps: int) -> list[float]:
-    """Return the seconds to plan, of the first and of the second call, of 1,000 rows; for a fresh process."""
-    truth = truth_of(steps)
-    X = np.random.default_rng(0).integers(0, STATES, (1_000, steps))
-    plan = seconds(lambda: truth.operators.folded.flat)
-    return [plan, *(seconds(partial(truth.log_prob, X)) for _ in range(2))]
-
-
-def _show_first_call(steps: int) -> None:
-    """Print what the first call in a process costs."""
-    times = in_fresh_process(__name__, "first_call", steps)
-    show_table(
-        f"scoring: ms of the first calls of log_prob in a fresh process, {steps} steps, 1,000 rows, 1 thread",
-        ["plan", "first call", "second call"],
-        [[f"{1e3 * spent:.2f}" for spent in times]],
-    )
-
-
-def memory_growth(rows: int, steps: int, code_type: str, copy: bool) -> int:
-    """Return the growth of peak memory in bytes when rows are scored, or just copied; for a fresh process."""
-    truth = truth_of(steps)
-    X = np.random.default_rng(0).integers(0, STATES, (rows, steps), dtype=code_type)
-    # Planning is no part of this.
-    truth.log_prob(X[:100])
-    return peak_growth(X.copy if copy else partial(truth.log_prob, X))
-
-
-def _show_memory(steps: int, counts: Sequence[int], code_types: Sequence[str]) -> None:
-    """Print the growth of peak memory, beside the sizes of input and output."""
-    cases = [(code_type, rows, False) for code_type in code_types for rows in counts]
-    cases.append((code_types[0], counts[-1], True))
-    table = []
-    for code_type, rows, copy in cases:
-        growth = in_fresh_process(__name__, "memory_growth", rows, steps, code_type, copy)
-        output = rows * (steps if copy else 8)
-        table.append(
-            [
-                "control: X.copy()" if copy else "log_prob",
-                code_type,
-                f"{rows:,}",
-                *(f"{size / 2**20:.1f}" for size in (rows * steps, output, growth, growth - output)),
-            ]
-        )
-    show_table(
-        f"scoring: peak resident memory in MiB, each in a fresh process, {steps} steps, 1 thread",
-        ["run", "type", "rows", "input", "output", "growth", "beside output"],
-        table,
-    )
-    show_note("memory beside the output should not grow with the number of rows")
-
-
 def run(quick: bool) -> None:
-    """Print speed, the cost of the first call, and memory."""
+    """Print the rates."""
     rows, repeats, budget = (2_000, 3, 0.1) if quick else (100_000, 7, 5.0)
     for steps in (10, 40):
         _show_speed(steps, rows, repeats, budget)
@@ -192,8 +139,3 @@ def run(quick: bool) -> None:
         "hmmlearn has no such models: it is given one with equal tables at every step, as a first-order HMM over"
         " pairs of hidden states, and checked against eigentree on that one; its total gives no answer a row"
     )
-    _show_first_call(40)
-    if quick:
-        _show_memory(40, (5_000, 50_000), ("int8",))
-    else:
-        _show_memory(40, (100_000, 1_000_000), ("int8", "uint8"))

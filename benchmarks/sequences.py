@@ -9,10 +9,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import pandas
 
 from benchmarks.measure import best_seconds, in_fresh_process, peak_growth, show_note, show_table
-from benchmarks.shared import FOLDER, is_absent
+from benchmarks.shared import SEQUENCE_FILES, careers, families, is_absent
 from eigentree import EMHMM
 
 if TYPE_CHECKING:
@@ -21,8 +20,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 CLOCK = time.process_time
-CHANNELS = ("child", "left", "married")
-FILES = ("mvad.csv", *(f"biofam-{name}.csv" for name in CHANNELS))
 PLAIN: dict[str, Any] = {"pseudo_counts": 0.0, "accelerate": False, "tol": 0.0, "stopping": "paper"}
 """The parameters that make it steps of EM and nothing else."""
 
@@ -33,20 +30,19 @@ PEER_STEPS = 200
 """The same beside packages that compile anew in each fit, which takes longer than many iterations."""
 
 STARTS = 20
-"""Random starts of hmmlearn, and of ours."""
+"""Random starts of hmmlearn."""
 
 PATIENCE = 100
 """Iterations of hmmlearn at most, from each start; it stops by a tolerance of 1e-2 before, as by default."""
 
 
 class Case(NamedTuple):
-    """Sequences end to end, how long each is, how many states a model of them has, and of what order it is."""
+    """Sequences end to end, how long each is, and how many states a model of them has."""
 
     name: str
     codes: NDArray[np.int64]
     lengths: list[int]
     states: int
-    order: int = 1
 
 
 def tables(case: Case, seed: int) -> dict[str, NDArray[np.float64]]:
@@ -94,9 +90,9 @@ def drawn(count: int, length: int, states: int, seed: int = 0) -> Case:
 
 def real() -> list[Case]:
     """Return careers, and family life as one symbol of three channels, which is all that hmmlearn can express."""
-    mvad = pandas.read_csv(FOLDER / "mvad.csv").iloc[:, 2:]
+    mvad = careers()
     codes = np.unique(mvad.to_numpy(str), return_inverse=True)[1].reshape(-1)
-    biofam = [pandas.read_csv(FOLDER / f"biofam-{name}.csv").iloc[:, 1:].to_numpy() for name in CHANNELS]
+    biofam = [frame.to_numpy() for frame in families().values()]
     joint = np.unique(biofam[0] * 4 + biofam[1] * 2 + biofam[2], return_inverse=True)[1].reshape(-1)
     return [
         Case("mvad", codes, [mvad.shape[1]] * len(mvad), 4),
@@ -240,7 +236,7 @@ def reached(case: Case, seeds: int, **settings: Any) -> Reached:
     began = CLOCK()
     ends = []
     for seed in range(seeds):
-        model = EMHMM(case.states, case.order, pseudo_counts=0.0, random_state=seed, **settings)
+        model = EMHMM(case.states, pseudo_counts=0.0, random_state=seed, **settings)
         ends.append(float(model.fit(case.codes, lengths=case.lengths).history_[-1]))
     return Reached(ends, (CLOCK() - began) / seeds)
 
@@ -276,41 +272,6 @@ def likelihoods(cases: list[Case], seeds: int, starts: int) -> None:
         ["sequences", "states", "hmmlearn", "s", "default, worst", "best", "s", "at or above", "s / hmmlearn's"],
         table,
     )
-
-
-def random_states(cases: list[Case], seeds: int, starts: int) -> None:
-    """Print where the default ends for several seeds, beside the best of many random starts of ours."""
-    table = []
-    for case in cases:
-        random = reached(case, 1, init="random", n_init=starts)
-        default = reached(case, seeds)
-        best = max(random.ends)
-        table.append(
-            [
-                case.name,
-                f"{case.states}",
-                f"{case.order}",
-                f"{best:.2f}",
-                f"{random.seconds:.1f}",
-                f"{min(default.ends):.2f}",
-                f"{max(default.ends):.2f}",
-                f"{default.seconds:.1f}",
-                f"{default.above(best, case)} of {seeds}",
-                f"{default.above(max(best, *default.ends), case)} of {seeds}",
-            ]
-        )
-    show_table(
-        f"sequences: log-likelihood reached, and processor seconds; best of {starts} random starts of ours, to\n"
-        f"the end, and the default of EMHMM, random_state 0 to {seeds - 1}: worst, best, seconds of one fit, how\n"
-        f"many reach all random starts, and the best known; all without pseudo-counts",
-        ["sequences", "states", "order", "random", "s", "default, worst", "best", "s", "at or above", "best known"],
-        table,
-    )
-
-
-def sized(case: Case, *states: int, order: int = 1) -> list[Case]:
-    """Return a case with other numbers of states, and another order."""
-    return [case._replace(states=own, order=order) for own in states]
 
 
 def large(count: int, length: int) -> list[float]:
@@ -364,15 +325,11 @@ def run(quick: bool) -> None:
         iterations([drawn(500, 50, 4), drawn(500, 50, 8), drawn(1, 50_000, 4), drawn(1, 50_000, 8)], 3)
         peers([drawn(500, 50, 4), drawn(500, 50, 8), drawn(1, 5_000, 4)], 2)
     sizes(quick)
-    if is_absent("sequences", FILES):
+    if is_absent("sequences", SEQUENCE_FILES):
         return
     cases = real()
     if quick:
         likelihoods(cases[1:], 2, 5)
-        random_states(cases[1:], 2, 5)
         return
     iterations(cases, 2)
-    mvad, biofam = cases
-    random_states([*sized(mvad, 2, 3, 4, 5, 6), *sized(mvad, 3, order=2), *sized(biofam, 3, 4, 5)], 10, STARTS)
-    random_states([drawn(500, 40, states, seed=5) for states in (3, 4, 6)], 10, STARTS)
     likelihoods([*cases, drawn(500, 40, 4, seed=5)], 10, STARTS)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas
 
 from benchmarks.measure import ROOT, show_note
 
@@ -117,6 +118,22 @@ def folds(table: Table, count: int) -> list[Split]:
         Split(Table(table.codes[part != out], table.states), Table(table.codes[part == out], table.states))
         for out in range(count)
     ]
+
+
+SEQUENCE_FILES = ("mvad.csv", "biofam-child.csv", "biofam-left.csv", "biofam-married.csv")
+
+
+def careers() -> pandas.DataFrame:
+    """Return the months of school leavers (mvad), a row for each person."""
+    return pandas.read_csv(FOLDER / SEQUENCE_FILES[0]).iloc[:, 2:]
+
+
+def families() -> dict[str, pandas.DataFrame]:
+    """Return the three channels of family life (biofam), a row for each person."""
+    return {
+        file.removeprefix("biofam-").removesuffix(".csv"): pandas.read_csv(FOLDER / file).iloc[:, 1:]
+        for file in SEQUENCE_FILES[1:]
+    }
 
 
 def crowd_files(name: str) -> list[str]:
