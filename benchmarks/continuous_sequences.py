@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 import warnings
-from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -19,7 +18,6 @@ from scipy.stats import norm
 
 from benchmarks.measure import show_note, show_table
 from eigentree import EMHMM, EMJunctionTree, SpectralHMM, SpectralJunctionTree, zoo
-from eigentree.counting.levels.hats import HatScale
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -40,8 +38,6 @@ TEST = 3000
 STATES = 5
 """Of the model of each speaker."""
 
-BINS = (8, 16, 32)
-
 HMMLEARN = "hmmlearn, Gaussian, 3 starts"
 
 MOST_OF_HMMLEARN = 1_000
@@ -53,30 +49,6 @@ class Scored(Protocol):
 
     def score_samples(self, X: Any) -> NDArray[np.float64]:
         """Return the log density of each sequence."""
-
-
-class Binned:
-    """Spectral learning of a channel that is cut into bins of equal mass, inside which there is its own density."""
-
-    def __init__(self, bins: int) -> None:
-        self.bins = bins
-
-    def fit(self, X: Sequence[NDArray[np.float64]]) -> Binned:
-        """Return the model learned from sequences."""
-        values = np.concatenate(X)[:, 0]
-        self.scale = HatScale.of(values, np.ones(len(values)))
-        labels = list(range(self.bins))
-        self.model = SpectralHMM(len(MEANS), categories=labels).fit([self._codes(each) for each in X])
-        return self
-
-    def _codes(self, each: NDArray[np.float64]) -> NDArray[np.int64]:
-        return np.minimum((self.scale.marginal.cdf(each) * self.bins).astype(np.int64), self.bins - 1)
-
-    def score_samples(self, X: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
-        """Return the log density of each sequence."""
-        inside = [self.scale.marginal.log_density(each) + np.log(self.bins) for each in X]
-        scores = self.model.score_samples([self._codes(each) for each in X])
-        return np.asarray(scores + np.array([float(own.sum()) for own in inside]))
 
 
 class Tabled:
@@ -161,7 +133,6 @@ def of_drawn(sizes: Sequence[int], seeds: Sequence[int]) -> None:
         "spectral, hats": lambda: SpectralHMM(states),
         "spectral tree, hats": lambda: Tabled(SpectralJunctionTree(chain)),
         "EM tree, Gaussian": lambda: Tabled(EMJunctionTree(chain, emissions="gaussian", random_state=0)),
-        **{f"spectral, {bins} bins": partial(Binned, bins) for bins in BINS},
         "EM, Gaussian": lambda: EMHMM(states, emissions="gaussian", random_state=0),
         "EM, semiparametric": lambda: EMHMM(states, emissions="semiparametric", random_state=0),
         HMMLEARN: lambda: Gaussian(states, 3),
@@ -194,7 +165,7 @@ def of_drawn(sizes: Sequence[int], seeds: Sequence[int]) -> None:
         lines,
     )
     show_note(
-        "the Gaussian family is the true one; hats and bins assume no family. Trees have tables of their own for "
+        "the Gaussian family is the true one; hats assume no family. Trees have tables of their own for "
         "each step, the others the same for all."
     )
 

@@ -36,9 +36,6 @@ SHARES = np.array([0.5, 0.3, 0.2])
 ITEMS = np.array([[0.85] * 8, [0.8] * 4 + [0.2] * 4, [0.15] * 8])
 """P(yes | class) of eight items."""
 
-MEANS = np.array([[0.0, 0.0, 0.0, 0.0], [2.0, 2.0, 0.0, 0.0], [2.0, 0.0, 2.0, 3.0]])
-STDS = np.array([[1.0, 0.7, 1.0, 1.0], [1.0, 1.0, 1.5, 1.0], [0.7, 1.0, 1.0, 1.5]])
-
 START = np.array([0.7, 0.3])
 MOVES = np.array([[0.85, 0.15], [0.25, 0.75]])
 SHOWN = np.array([[0.6, 0.2, 0.15, 0.05], [0.1, 0.15, 0.25, 0.5]])
@@ -60,12 +57,6 @@ def classes(count: int, random: np.random.Generator) -> Any:
     return (random.random((count, 8)) < ITEMS[own]).astype(np.int8)
 
 
-def profiles(count: int, random: np.random.Generator) -> Any:
-    """Return rows of latent profiles."""
-    own = random.choice(3, count, p=SHARES)
-    return random.normal(MEANS[own], STDS[own])
-
-
 def sequences(count: int, random: np.random.Generator) -> Any:
     """Return sequences of symbols."""
     ends = SHOWN.cumsum(axis=1)
@@ -82,19 +73,12 @@ def _classes_truth(model: Any, order: tuple[int, ...]) -> Any:
     """Return a fitted model of classes with the parameters of the truth, classes in some order."""
     old, own = model.network_, list(order)
     (hidden,) = old.graph.hidden
-    tables = {hidden: SHARES[own]}
-    for place, name in enumerate(old.graph.observed):
-        if name not in old.columns.numbers:
-            tables[name] = np.stack([1.0 - ITEMS[own, place], ITEMS[own, place]], axis=1)
-    made = copy(model)
-    if not old.all_emissions:
-        made.network_ = old.changed(tables=tables)
-        return made
-    emissions = {
-        group: replace(emission, mean=MEANS[own, place], variance=STDS[own, place] ** 2)
-        for place, (group, emission) in enumerate(old.all_emissions.items())
+    shown = {
+        name: np.stack([1.0 - ITEMS[own, place], ITEMS[own, place]], axis=1)
+        for place, name in enumerate(old.graph.observed)
     }
-    made.network_ = type(old)(old.graph, tables, emissions, old.columns)
+    made = copy(model)
+    made.network_ = old.changed(tables={hidden: SHARES[own]} | shown)
     return made
 
 
@@ -127,14 +111,6 @@ CASES = (
         "classes",
         "3 latent classes, 8 items",
         classes,
-        partial(LatentClassModel, 3, random_state=0),
-        _classes_truth,
-        3,
-    ),
-    Case(
-        "profiles",
-        "3 latent profiles, 4 numbers",
-        profiles,
         partial(LatentClassModel, 3, random_state=0),
         _classes_truth,
         3,

@@ -14,7 +14,6 @@ from benchmarks import packages
 from benchmarks.measure import afresh, best_seconds, show_note, show_table
 from benchmarks.models import FIRST_SEED, codes
 from benchmarks.numpy_em import NumpyHMM
-from benchmarks.scoring import homogeneous
 from eigentree import EMJunctionTree, LatentNetwork, zoo
 from eigentree.em.estep.expectation import Expectation
 from eigentree.em.parameters import ParameterLayout
@@ -105,6 +104,13 @@ def after_one(start: LatentNetwork, X: NDArray[Any]) -> float:
     """Return the log-likelihood after one iteration of ours, as our scoring finds it."""
     model = EMJunctionTree(start.graph, init=start, max_iter=1, **PLAIN).fit(X)
     return float(model.score_samples(X).sum())
+
+
+def homogeneous(truth: LatentNetwork) -> LatentNetwork:
+    """Return a network of the same graph whose every step has the tables of step 2, and h_-1 = 0."""
+    hidden, seen = packages.tables_by_step(truth)
+    tables = {f"h{t}": table for t, table in enumerate([hidden[0], hidden[2][0], *[hidden[2]] * (len(hidden) - 2)])}
+    return LatentNetwork(truth.graph, tables | {f"x{t}": seen[2] for t in range(len(seen))})
 
 
 def over_pairs(same: LatentNetwork) -> LatentNetwork:

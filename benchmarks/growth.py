@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import time
 import warnings
-from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -27,85 +26,61 @@ FITTED_SIZES = 3
 """The largest sizes, to which exponents are fitted: below them fixed costs show."""
 
 
-@dataclass(frozen=True)
-class Growth:
-    """One size that grows, all others fixed.
+class Growth(NamedTuple):
+    """One size that grows, all others fixed."""
 
-    Attributes
-    ----------
-    name : str
-        What grows.
-    story : str
-        What it grows in.
-    sizes : tuple of int
-    quick : tuple of int
-        Small sizes.
-    graph : callable
-        Takes a size.
-    rows : callable
-        Takes a size too.
-    expected : str
-        What the exponents should be.
-    """
-
-    name: str
     story: str
+    """What it grows in."""
     sizes: tuple[int, ...]
     quick: tuple[int, ...]
     graph: Callable[[int], LatentGraph]
-    rows: Callable[[int], int]
+    rows: int | None
+    """None where the rows are what grows."""
     expected: str
+    """What the exponents should be."""
 
 
 GROWTHS = {
-    growth.name: growth
-    for growth in (
-        Growth(
-            "rows",
-            "2nd-order HMM of 40 steps, 2 hidden, 4 observed states",
-            (30_000, 100_000, 300_000, 1_000_000),
-            (1_000, 2_000, 4_000),
-            lambda _: zoo.hmm(40, 2, 2, 4),
-            lambda size: size,
-            "at most 1; a fit has work that no row adds to",
-        ),
-        Growth(
-            "length",
-            "HMM, 3 hidden, 4 observed states, 1,000 rows",
-            (1_000, 3_000, 10_000),
-            (20, 40, 80),
-            lambda size: zoo.hmm(size, 1, 3, 4),
-            lambda _: 1_000,
-            "1",
-        ),
-        Growth(
-            "observed states",
-            "HMM of 10 steps, 3 hidden states, 10,000 rows",
-            (1_000, 3_000, 10_000),
-            (10, 20, 40),
-            lambda size: zoo.hmm(10, 1, 3, size),
-            lambda _: 10_000,
-            "at most 1",
-        ),
-        Growth(
-            "hidden states",
-            "HMM of 20 steps, 32 observed states, 10,000 rows",
-            (4, 8, 16, 32),
-            (2, 3, 4),
-            lambda size: zoo.hmm(20, 1, size, 32),
-            lambda _: 10_000,
-            "2 for EM and exact scores, 3 for spectral models, whose operators have three bonds of that rank",
-        ),
-        Growth(
-            "leaves",
-            "latent tree, two children each, 3 hidden, 4 observed states, 1,000 rows",
-            (1_000, 3_000, 10_000),
-            (20, 40, 80),
-            lambda size: zoo.LatentTree(3).build((4,) * size),
-            lambda _: 1_000,
-            "1",
-        ),
-    )
+    "rows": Growth(
+        "2nd-order HMM of 40 steps, 2 hidden, 4 observed states",
+        (30_000, 100_000, 300_000, 1_000_000),
+        (1_000, 2_000, 4_000),
+        lambda _: zoo.hmm(40, 2, 2, 4),
+        None,
+        "at most 1; a fit has work that no row adds to",
+    ),
+    "length": Growth(
+        "HMM, 3 hidden, 4 observed states, 1,000 rows",
+        (1_000, 3_000, 10_000),
+        (20, 40, 80),
+        lambda size: zoo.hmm(size, 1, 3, 4),
+        1_000,
+        "1",
+    ),
+    "observed states": Growth(
+        "HMM of 10 steps, 3 hidden states, 10,000 rows",
+        (1_000, 3_000, 10_000),
+        (10, 20, 40),
+        lambda size: zoo.hmm(10, 1, 3, size),
+        10_000,
+        "at most 1",
+    ),
+    "hidden states": Growth(
+        "HMM of 20 steps, 32 observed states, 10,000 rows",
+        (4, 8, 16, 32),
+        (2, 3, 4),
+        lambda size: zoo.hmm(20, 1, size, 32),
+        10_000,
+        "2 for EM and exact scores, 3 for spectral models, whose operators have three bonds of that rank",
+    ),
+    "leaves": Growth(
+        "latent tree, two children each, 3 hidden, 4 observed states, 1,000 rows",
+        (1_000, 3_000, 10_000),
+        (20, 40, 80),
+        lambda size: zoo.LatentTree(3).build((4,) * size),
+        1_000,
+        "1",
+    ),
 }
 
 
@@ -114,7 +89,7 @@ def times(name: str, size: int, repeats: int) -> list[float]:
     warnings.simplefilter("ignore")
     growth = GROWTHS[name]
     _measured(zoo.hmm(4, 1, 2, max(growth.graph(growth.quick[0]).states.values())), 300, 1)
-    return [*_measured(growth.graph(size), growth.rows(size), repeats), peak_memory()]
+    return [*_measured(growth.graph(size), growth.rows or size, repeats), peak_memory()]
 
 
 def _measured(graph: LatentGraph, rows: int, repeats: int) -> list[float]:
@@ -146,9 +121,9 @@ def exponent(sizes: Sequence[int], spent: Sequence[float]) -> float:
     return float(np.polyfit(*logs, 1)[0])
 
 
-def _show(growth: Growth, sizes: Sequence[int], repeats: int) -> None:
+def _show(name: str, growth: Growth, sizes: Sequence[int], repeats: int) -> None:
     """Print the times of one growth, and their exponents."""
-    found = [in_fresh_process(__name__, "times", growth.name, size, repeats) for size in sizes]
+    found = [in_fresh_process(__name__, "times", name, size, repeats) for size in sizes]
     rows = [
         [f"{size:,}", *(f"{1e3 * spent:,.1f}" for spent in line[:-1]), f"{line[-1] / 1e6:,.0f}"]
         for size, line in zip(sizes, found, strict=True)
@@ -156,9 +131,9 @@ def _show(growth: Growth, sizes: Sequence[int], repeats: int) -> None:
     by_work = list(zip(*found, strict=True))[: len(WORK)]
     rows.append(["exponent", *(f"{exponent(sizes, spent):.2f}" for spent in by_work), ""])
     show_table(
-        f"growth with {growth.name}: {growth.story};\nprocessor ms, 1 thread, best of {repeats}, each size in a"
+        f"growth with {name}: {growth.story};\nprocessor ms, 1 thread, best of {repeats}, each size in a"
         f" fresh process; exponents of the {FITTED_SIZES} largest",
-        [growth.name, *WORK, "peak MB"],
+        [name, *WORK, "peak MB"],
         rows,
     )
     show_note(f"should be: {growth.expected}")
@@ -166,8 +141,8 @@ def _show(growth: Growth, sizes: Sequence[int], repeats: int) -> None:
 
 def run(quick: bool) -> None:
     """Print all growths."""
-    for growth in GROWTHS.values():
-        _show(growth, growth.quick if quick else growth.sizes, 1 if quick else 2)
+    for name, growth in GROWTHS.items():
+        _show(name, growth, growth.quick if quick else growth.sizes, 1 if quick else 2)
     show_note(
         "rows are drawn evenly, so that hardly any are equal; plan: ViewPlan.build of a structure that was never"
         " seen, once; fit: SpectralJunctionTree(graph, shrinkage=1), structure planned before; score: all rows;"

