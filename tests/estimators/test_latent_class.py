@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -233,5 +234,6 @@ def test_seeds_go_by_both_names() -> None:
         network.sample(9, 1, seed=1)
 
 
-def test_only_templates_are_listed_in_the_zoo() -> None:
-    assert dir(et.zoo) == sorted(et.zoo.__all__)
+@pytest.mark.parametrize("module", [et, et.zoo, et.plot, et.datasets])
+def test_only_public_names_are_listed(module: ModuleType) -> None:
+    assert dir(module) == sorted(module.__all__)

@@ -14,3 +14,7 @@ __all__ = [
     "load_splice",
     "load_votes",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

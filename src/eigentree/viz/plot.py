@@ -439,3 +439,7 @@ def _graph_of(model: Any) -> LatentGraph:
     raise ParameterError(
         f"a LatentGraph, a LatentNetwork or a fitted estimator has a graph to draw, not {quoted(model)}"
     )
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
