@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from functools import partial
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -10,6 +9,7 @@ import numpy as np
 
 from eigentree.core.sequences.state_posteriors import smooth_steps
 from eigentree.em.init.chains import KINDS, first_steps, parameters_of, step_weights
+from eigentree.em.init.k_means import k_means
 from eigentree.inference.sequences.number_steps import value_places
 from eigentree.inference.sequences.sequence_passes import SequencePass, Symbols
 
@@ -33,12 +33,6 @@ NEIGHBOUR = 0.5
 SURE = 0.9
 """How much a step belongs to the state of its cluster; the rest is shared by all, as clusters are a guess."""
 
-MOST_CLUSTERED = 20_000
-"""Steps that centres are learned from."""
-
-ROUNDS = 20
-"""Of k-means: a start need not be its optimum."""
-
 SYMBOLS = 32
 """Clusters of steps that stand for symbols; moments and mergers know up to 64, and pairs of states need several."""
 
@@ -51,14 +45,14 @@ def _clusters(problem: NumberChainObjective, random: np.random.Generator, window
     cells = _standardised(problem)
     if windows:
         cells = np.hstack([cells, *(NEIGHBOUR * _moved(problem, cells, away) for away in (-1, 1))])
-    own = _clustered(cells, step_weights(problem), problem.layout.states, random, ROUNDS)
+    own = k_means(cells, step_weights(problem), problem.layout.states, random)
     return _of_shares(problem, _uncertain(own, problem.layout.states))
 
 
 def _random(problem: NumberChainObjective, random: np.random.Generator) -> Floats:
     """Return the parameters of states that are about single steps, some of which like to stay in a state."""
     states = problem.layout.states
-    own = _clustered(_standardised(problem), step_weights(problem), states, random, 1)
+    own = k_means(_standardised(problem), step_weights(problem), states, random, iterations=1)
     vector = _of_shares(problem, _uncertain(own, states))
     tables, emissions = problem.layout.split(vector)
     shown = problem.layout.tables(tables)[1]
@@ -80,7 +74,7 @@ def _of_symbols(problem: NumberChainObjective, random: np.random.Generator, kind
     layout, walk = problem.layout, problem.walk
     weights = step_weights(problem)
     symbols = min(SYMBOLS, int((weights > 0).sum()))
-    codes = _clustered(_standardised(problem), weights, symbols, random, ROUNDS)[:, None]
+    codes = k_means(_standardised(problem), weights, symbols, random)[:, None]
     coarse = ChainLayout(layout.sizes, layout.order, (symbols,), layout.allowed, layout.starts)
     known = Symbols.of(np.asfortranarray(codes.astype(np.uint8)), [symbols])
     passed = SequencePass(known, walk.starts, walk.weights, walk.threads, walk.order)
@@ -157,23 +151,6 @@ def standardised(values: Floats, weights: Floats) -> Floats:
     apart = np.where(known, filled - mean, 0.0)
     spread = np.sqrt((weight * apart**2).sum(axis=0) / total)
     return np.asarray(apart / np.where(spread > 0, spread, 1.0))
-
-
-def _clustered(cells: Floats, weights: Floats, count: int, random: np.random.Generator, rounds: int) -> Integers:
-    """Return the cluster of each row, by k-means from centres that differ."""
-    from sklearn.cluster import KMeans
-
-    used = np.flatnonzero(weights > 0)
-    if len(used) > MOST_CLUSTERED:
-        used = np.sort(random.choice(used, MOST_CLUSTERED, replace=False))
-    seed = int(random.integers(2**31))
-    with warnings.catch_warnings():
-        # Rows that are equal make fewer clusters, which do as well.
-        warnings.simplefilter("ignore")
-        fitted = KMeans(min(count, len(used)), n_init=1, max_iter=rounds, random_state=seed).fit(
-            cells[used], sample_weight=weights[used]
-        )
-    return np.asarray(fitted.predict(cells), np.int64)
 
 
 NUMBER_KINDS: Mapping[str, Callable[[NumberChainObjective, np.random.Generator], Floats]] = {

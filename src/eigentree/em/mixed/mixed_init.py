@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import cycle
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,11 +18,11 @@ from eigentree.em.init.classes import (
     copies_of_class,
     most_classes,
 )
+from eigentree.em.init.k_means import k_means
 from eigentree.em.init.number_starts import standardised
 from eigentree.em.multistart import Candidate
 from eigentree.em.parameters import ParameterLayout
 from eigentree.errors import RankError
-from eigentree.inference.threads import one_thread
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -36,12 +35,6 @@ if TYPE_CHECKING:
     from eigentree.inference.mixed.number_leaves import Block
 
 __all__ = ["MixedInit", "seeded_classes"]
-
-CENTRES_FROM = 2_000
-"""Rows that the centres of clusters are found among, as many as seeds of categories are chosen among."""
-
-LLOYD = 10
-"""Most iterations of k-means: EM goes on from clusters that are only roughly right."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +75,7 @@ class MixedInit:
         classes = most_classes(self._graph)
         numbers = [place for place, name in enumerate(self.numbers) if name not in self._covariates]
         own = self.rows._replace(values=self.rows.values[:, numbers])
-        places = clusters(row_features(own, self._graph, self._kept), classes, random)
+        places = k_means(row_features(own, self._graph, self._kept), own.weights, classes, random)
         return self._carried(places, classes, 0.0 if len(self.hidden) == 1 else NOISE, random)
 
     @cached_property
@@ -152,7 +145,8 @@ class MixedInit:
         children = [name for name in children if name not in self._covariates]
         numbers = [place for place, name in enumerate(self.numbers) if name in children]
         own = self.rows._replace(values=self.rows.values[:, numbers])
-        return clusters(row_features(own, graph, [name for name in children if name in self._kept]), states, random)
+        points = row_features(own, graph, [name for name in children if name in self._kept])
+        return k_means(points, own.weights, states, random)
 
 
 def shown_states(codes: Integers, states: int) -> Floats:
@@ -168,15 +162,8 @@ def joint_states(parents: Sequence[Floats], rows: int) -> Floats:
     return joint
 
 
-class RowFeatures(NamedTuple):
-    """Rows as points: each column has the total variance 1; and their weights."""
-
-    points: Floats
-    weights: Floats
-
-
-def row_features(rows: MixedRows, graph: LatentGraph, categories: Sequence[str]) -> RowFeatures:
-    """Return rows as points in which numbers and categories weigh alike."""
+def row_features(rows: MixedRows, graph: LatentGraph, categories: Sequence[str]) -> Floats:
+    """Return rows as points in which each column has the total variance 1."""
     parts = [standardised(rows.values, rows.weights)]
     share = rows.weights / rows.weights.sum()
     for name in categories:
@@ -184,27 +171,7 @@ def row_features(rows: MixedRows, graph: LatentGraph, categories: Sequence[str])
         shown = np.vstack([np.eye(states), np.zeros(states)])[codes]
         variance = 1.0 - float(((share @ shown) ** 2).sum())
         parts.append(shown / np.sqrt(max(variance, np.finfo(np.float64).eps)))
-    return RowFeatures(np.concatenate(parts, axis=1), rows.weights)
-
-
-def clusters(rows: RowFeatures, count: int, random: np.random.Generator) -> Integers:
-    """Return the cluster of each row: k-means++ centres among some of the rows, and a few iterations."""
-    from sklearn.cluster import KMeans
-
-    points, weights = rows
-    among = np.arange(len(points))
-    if len(points) > CENTRES_FROM:
-        among = random.choice(len(points), CENTRES_FROM, p=weights / weights.sum())
-    if count >= len(np.unique(points[among], axis=0)):
-        return random.integers(count, size=len(points))
-    with one_thread():
-        seed = int(random.integers(2**31))
-        model = KMeans(count, n_init=1, max_iter=LLOYD, random_state=seed)
-        with warnings.catch_warnings():
-            # That it has not converged is meant.
-            warnings.simplefilter("ignore")
-            model.fit(points[among], sample_weight=weights[among] if len(among) == len(points) else None)
-        return np.asarray(model.predict(points), np.int64)
+    return np.concatenate(parts, axis=1)
 
 
 def seeded_classes(rows: MixedRows, graph: LatentGraph, places: Integers, classes: int) -> Classes:

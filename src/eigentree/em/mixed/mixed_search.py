@@ -206,10 +206,9 @@ def correlated(rows: MixedRows, names: Sequence[str], among: Sequence[str]) -> l
     if len(among) < 2:
         return [tuple(among)] if among else []
     from scipy.cluster.hierarchy import fcluster, linkage
-    from scipy.stats import rankdata
 
     values = rows.values[:, [list(names).index(name) for name in among]]
-    ranks = np.apply_along_axis(lambda x: rankdata(x, nan_policy="omit"), 0, values)
+    ranks = np.apply_along_axis(_ranks, 0, values)
     centred = np.nan_to_num(ranks - np.nanmean(ranks, axis=0))
     spread = np.sqrt((centred**2).sum(axis=0))
     correlation = centred.T @ centred / np.outer(spread, spread).clip(np.finfo(np.float64).tiny)
@@ -218,6 +217,13 @@ def correlated(rows: MixedRows, names: Sequence[str], among: Sequence[str]) -> l
     return [
         tuple(name for name, own in zip(among, cluster, strict=True) if own == each) for each in np.unique(cluster)
     ]
+
+
+def _ranks(cells: Floats) -> Floats:
+    """Return the rank of each known cell; equal ones share the mean of theirs."""
+    _, places, counts = np.unique(cells, return_inverse=True, return_counts=True)
+    ranks: Floats = (np.cumsum(counts) - (counts - 1) / 2.0)[places]
+    return np.where(np.isnan(cells), np.nan, ranks)
 
 
 class MixedMember(NamedTuple):

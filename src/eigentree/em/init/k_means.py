@@ -1,0 +1,78 @@
+"""k-means with weights: clusters of rows or steps that EM starts from.
+
+scikit-learn has it too, but importing that takes longer than a whole fit of a small table, and its threads wait for
+each other on a busy machine.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from eigentree.inference.threads import one_thread
+
+if TYPE_CHECKING:
+    from eigentree.arrays import Floats, Integers
+
+__all__ = ["k_means"]
+
+MOST_POINTS = 10_000
+"""Points that centres are learned from: hundreds for each cluster."""
+
+ITERATIONS = 10
+"""Most iterations: EM goes on from clusters that are only roughly right."""
+
+
+def k_means(
+    points: Floats, weights: Floats, count: int, random: np.random.Generator, iterations: int = ITERATIONS
+) -> Integers:
+    """Return the cluster of each point, by Lloyd's algorithm from k-means++ centres.
+
+    Where no more points differ than there are clusters, each point's is random.
+
+    Parameters
+    ----------
+    points : array, shape (points, coordinates)
+    weights : array, shape (points,)
+        How often each point counts.
+    count : int
+        How many clusters.
+    random : Generator
+    iterations : int
+        The most iterations.
+    """
+    among = np.flatnonzero(weights > 0)
+    if len(among) > MOST_POINTS:
+        among = random.choice(among, MOST_POINTS, replace=False)
+    own, weight = points[among], weights[among]
+    if len(np.unique(own, axis=0)) <= count:
+        return random.integers(count, size=len(points))
+    with one_thread():
+        centres = _seeds(own, weight, count, random)
+        places = _nearest(own, centres)
+        for _ in range(iterations):
+            shares = np.zeros((count, len(own)))
+            shares[places, np.arange(len(own))] = weight
+            totals = shares.sum(axis=1, keepdims=True)
+            centres = np.divide(shares @ own, totals, out=centres, where=totals > 0)
+            before, places = places, _nearest(own, centres)
+            if np.array_equal(places, before):
+                break
+        return _nearest(points, centres)
+
+
+def _seeds(points: Floats, weights: Floats, count: int, random: np.random.Generator) -> Floats:
+    """Return points, each with a chance in proportion to its squared distance from those before (k-means++)."""
+    chances, squared = weights, np.full(len(points), np.inf)
+    centres = np.empty((count, points.shape[1]))
+    for place in range(count):
+        centres[place] = points[random.choice(len(points), p=chances / chances.sum())]
+        squared = np.minimum(squared, ((points - centres[place]) ** 2).sum(axis=1))
+        chances = weights * squared
+    return centres
+
+
+def _nearest(points: Floats, centres: Floats) -> Integers:
+    """Return the nearest centre of each point."""
+    return np.asarray(((centres**2).sum(axis=1) - 2.0 * points @ centres.T).argmin(axis=1), np.int64)
