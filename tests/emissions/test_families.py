@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from em_problems import numerical_slope
+from numpy.testing import assert_allclose
 from scipy.integrate import quad
 from scipy.special import logsumexp
 from scipy.stats import kstest
@@ -164,6 +166,46 @@ def test_the_m_step_raises_expected_log_likelihood(family: str) -> None:
                 near[name] /= near[name].sum(axis=1, keepdims=True)
             moved = emission.of_vector(np.concatenate([np.ravel(each) for each in near.values()]))
             assert height(moved) < height(emission) + (1e-6 if family == "student" else 0.0)
+
+
+def mixture_height(emission: Emission, features: Any, weights: np.ndarray) -> tuple[float, np.ndarray]:
+    """The objective of a mixture with even classes, and the weighted posteriors of states."""
+    lines = emission.lines(features) - np.log(emission.states)
+    each = logsumexp(lines, axis=1)
+    return float(weights @ each) + emission.log_prior(), np.exp(lines - each[:, None]) * weights[:, None]
+
+
+@every_family
+@pytest.mark.parametrize("prior_rows", [0.0, 2.0])
+@pytest.mark.parametrize("parts", [1, 2], ids=["alone", "stacked"])
+def test_the_gradient_is_that_of_the_objective(family: str, prior_rows: float, parts: int) -> None:
+    """Fisher's identity, away from the start of the coordinates, with missing cells and a prior, also stacked."""
+    cells, weights, _ = example(family, rows=90)
+    emission = learned(family, prior_rows=prior_rows)
+    emission = emission if parts == 1 else stacked([emission, emission.permuted(np.array([1, 2]))])
+    features, random = emission.features(cells), np.random.default_rng(4)
+    by = 0.2 * random.normal(size=emission.n_coordinates)
+    moved = emission.moved(by)
+    _, posteriors = mixture_height(moved, features, weights)
+    gradient = emission.gradient(by, moved.statistics(features, posteriors))
+    expected = [
+        numerical_slope(lambda at: mixture_height(emission.moved(at), features, weights)[0], by, along) / 1e-3
+        for along in 1e-3 * np.eye(len(by))
+    ]
+    assert_allclose(gradient, expected, rtol=1e-6, atol=1e-6 * np.abs(expected).max())
+
+
+@every_family
+def test_the_m_step_ends_where_the_score_is_zero(family: str) -> None:
+    """Along all free coordinates; given posteriors, so that only families with tails of their own iterate."""
+    cells, weights, posteriors = example(family, missing=0.0)
+    counts = posteriors * weights[:, None]
+    emission = make({"family": family, "prior_rows": 3.0}, cells, weights, STATES)
+    features = emission.features(cells)
+    for _ in range({"student": 400, "semiparametric": 4000, "negative_binomial": 20}.get(family, 2)):
+        emission = emission.maximised(emission.statistics(features, counts))
+    gradient = emission.gradient(np.zeros(emission.n_coordinates), emission.statistics(features, counts))
+    assert_allclose(gradient, 0.0, atol=1e-6 * weights.sum())
 
 
 @every_family

@@ -59,4 +59,7 @@ def test_parts_are_learned_and_moved_by_themselves() -> None:
     assert_allclose(moved.lines(features)[:, [2, 0]], SECOND.moved(by[FIRST.n_coordinates :]).log_prob(cells))
     assert_allclose(both.of_vector(moved.vector).lines(features), moved.lines(features))
     assert_allclose(both.log_prior(), FIRST.log_prior() + SECOND.log_prior())
+    parts = [FIRST.n_coordinates, len(by)]
+    alone = SECOND.gradient(by[slice(*parts)], SECOND.statistics(SECOND.features(cells), counts[:, [2, 0]]))
+    assert_allclose(both.gradient(by, halves[0] + halves[1])[slice(*parts)], alone)
     assert not hasattr(both, "table")

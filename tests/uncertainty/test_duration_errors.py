@@ -48,9 +48,9 @@ def test_the_gradient_equals_numerical_differences(family: Any, numbers: bool, p
     by = 0.05 * np.random.default_rng(1).normal(size=free.count)
 
     def value(at: np.ndarray) -> float:
-        tables, scores, durations = free._at(at)
+        tables, emissions, durations, _ = free._at(at)
         layout = free.objective.layout
-        vector = layout.with_durations(layout.whole(tables, [own.moved for own in scores]), durations)
+        vector = layout.with_durations(layout.whole(tables, emissions), durations)
         if not prior:
             assert_allclose(free.objective.log_likelihood(vector), free.totals @ free.log_prob(at), rtol=1e-10)
         return free.objective.evaluated(vector).objective

@@ -44,8 +44,8 @@ def hessian(model: ObjectiveModel) -> np.ndarray:
     step = 1e-3
 
     def objective(by: np.ndarray) -> float:
-        tables, scores = model._at(by)
-        prior = sum(own.moved.log_prior() for own in scores)
+        tables, emissions, _ = model._at(by)
+        prior = sum(own.log_prior() for own in emissions)
         used = (model.objective.prior > 0) & (tables > 0)
         prior += model.objective.prior[used] @ np.log(tables[used])
         return float(model.totals @ model.estimator(by).score_samples(model.data)) + prior
@@ -169,8 +169,8 @@ def test_scores_of_rows_add_up_to_the_gradient(name: str) -> None:
         own = informed(estimator.fit(X), X)
     model, zero = own.model, np.zeros(own.model.count)
     assert isinstance(model, ObjectiveModel)
-    prior = [each.prior_gradient() for each in model._at(zero)[1]]
-    total = model.totals @ own.scores + np.concatenate([np.zeros(len(model.tables.entries)), *prior])
+    prior = model.differences(lambda by: sum((each.log_prior() for each in model._at(by)[1]), 0.0))
+    total = model.totals @ own.scores + prior
     assert_allclose(model.gradient(zero), total, atol=1e-6 * model.totals.sum())
 
 

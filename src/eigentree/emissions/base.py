@@ -5,7 +5,8 @@ are arrays whose first axis is the state of the parent: EM learns them. All othe
 from the data or from the user before EM begins.
 
 EM calls `lines` (E-step: log densities), `statistics` and `maximised` (M-step: sums that add up over parts of the
-rows, and the parameters that maximise the objective given them). Queries call `moments`, `cdf` and `sampled`.
+rows, and the parameters that maximise the objective given them). Gradients come from the same sums, by `score`.
+Queries call `moments`, `cdf` and `sampled`.
 """
 
 from __future__ import annotations
@@ -22,9 +23,17 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from eigentree.arrays import Floats, Integers
+    from eigentree.arrays import Booleans, Floats, Integers
 
-__all__ = ["PARAMETER", "Domain", "Emission", "StackedEmission", "moved_covariances", "stacked"]
+__all__ = [
+    "PARAMETER",
+    "Domain",
+    "Emission",
+    "StackedEmission",
+    "covariance_slopes",
+    "moved_covariances",
+    "stacked",
+]
 
 PARAMETER: Mapping[str, bool] = MappingProxyType({"parameter": True})
 """Metadata of the field of an array that EM learns; its first axis is the state of the parent."""
@@ -117,6 +126,17 @@ class Emission(ABC):
     def log_prior(self) -> float:
         """Return what the prior adds to the log-likelihood; 0 for maximum likelihood."""
         return 0.0
+
+    def score(self, statistics: Floats) -> Mapping[str, Floats]:
+        """Return the gradient of what `maximised` maximises, at the present parameters, in the shape of each.
+
+        By Fisher's identity it is that of the log-likelihood plus `log_prior`. Entries of a distribution are taken
+        for free ones.
+        """
+        raise NotImplementedError(
+            f"family {self.family!r} has no score, from which conditional training and standard errors come; add "
+            f"the method, as docs/how_to/emission_families.md says"
+        )
 
     @abstractmethod
     def moments(self, cells: Floats) -> tuple[Floats, Floats]:
@@ -236,6 +256,37 @@ class Emission(ABC):
                 made[name] = moved_covariances(array, own) if domain == "covariance" else _moved_shares(array, own)
         return replace(self, **made)
 
+    def gradient(self, by: Floats, statistics: Floats) -> Floats:
+        """Return the gradient of log-likelihood plus `log_prior` along the free coordinates, at some of them.
+
+        Parameters
+        ----------
+        by : array, shape (n_coordinates,)
+        statistics : array
+            Those that the emission at these coordinates, ``moved(by)``, has of the rows.
+        """
+        moved = self.moved(by)
+        return self._along(by, moved.parameters, moved.score(statistics))
+
+    def _along(self, by: Floats, moved: Mapping[str, Floats], score: Mapping[str, Floats]) -> Floats:
+        """Return a gradient along the free coordinates, given that by each parameter: the chain rule."""
+        steps, start = np.reshape(by, (self.states, -1)), 0
+        made = []
+        for name, array in self.parameters.items():
+            domain = self.domains.get(name)
+            if domain is None:
+                own = score[name] * self._unit(name)
+            elif domain == "positive":
+                own = score[name] * moved[name]
+            elif domain == "distribution":
+                own = _share_slopes(array, moved[name], score[name])
+            else:
+                size = array.shape[1] * (array.shape[1] + 1) // 2
+                own = covariance_slopes(array, steps[:, start : start + size], score[name])
+            made.append(own.reshape(self.states, -1))
+            start += made[-1].shape[1]
+        return np.concatenate(made, axis=1).ravel()
+
     def _unit(self, name: str) -> Floats:
         """Return the unit of a parameter that is any number."""
         if name not in self.units:
@@ -313,7 +364,8 @@ class StackedEmission(Emission):
     def each_part(self, shares: Floats) -> list[Floats]:
         """Return numbers of states, along the last axis, as those of the states of each part."""
         states = np.zeros((*shares.shape[:-1], sum(part.states for part in self.parts)))
-        np.add.at(states.T, np.array(self.order), shares.T)
+        for place, state in enumerate(self.order):  # A state may stand in several places.
+            states[..., state] += shares[..., place]
         return np.split(states, np.cumsum([part.states for part in self.parts])[:-1], axis=-1)
 
     def statistics(self, features: Any, counts: Floats) -> Floats:
@@ -323,14 +375,24 @@ class StackedEmission(Emission):
 
     def maximised(self, statistics: Floats) -> Self:
         """Return the emission whose parts are maximised, each by its own statistics."""
+        each = zip(self.parts, self._statistics_of_parts(statistics), strict=True)
+        return replace(self, parts=tuple(part.maximised(own) for part, own in each))
+
+    @cached_property
+    def _shapes(self) -> list[tuple[int, ...]]:
+        """The shapes of the statistics of each part."""
         missing = np.full((1, self.width), np.nan)
-        made, start = [], 0
-        for part in self.parts:
-            shape = part.statistics(part.features(missing), np.zeros((1, part.states))).shape
-            size = math.prod(shape)
-            made.append(part.maximised(statistics[start : start + size].reshape(shape)))
-            start += size
-        return replace(self, parts=tuple(made))
+        return [part.statistics(part.features(missing), np.zeros((1, part.states))).shape for part in self.parts]
+
+    def _statistics_of_parts(self, statistics: Floats) -> list[Floats]:
+        each = self._split(statistics, [math.prod(shape) for shape in self._shapes])
+        return [own.reshape(shape) for own, shape in zip(each, self._shapes, strict=True)]
+
+    def gradient(self, by: Floats, statistics: Floats) -> Floats:
+        """Return the gradients of the parts, end to end, each by its own coordinates and statistics."""
+        coordinates = self._split(by, [part.n_coordinates for part in self.parts])
+        each = zip(self.parts, coordinates, self._statistics_of_parts(statistics), strict=True)
+        return np.concatenate([part.gradient(*own) for part, *own in each])
 
     def log_prior(self) -> float:
         """Return what the priors of all parts add to the log-likelihood."""
@@ -416,18 +478,42 @@ def moved_covariances(covariance: Floats, by: Floats) -> Floats:
     by : array, shape (states, entries of a triangle)
         Line by line; of the diagonal logarithms.
     """
-    width = covariance.shape[1]
-    triangle = np.zeros_like(covariance)
+    factor = np.linalg.cholesky(covariance) @ _triangles(by, covariance.shape[1])
+    return np.asarray(factor @ factor.transpose(0, 2, 1))
+
+
+def covariance_slopes(covariance: Floats, by: Floats, gradient: Floats) -> Floats:
+    """Return a gradient with respect to `moved_covariances` as that along what moves them, of its shape."""
+    factor, triangle = np.linalg.cholesky(covariance), _triangles(by, covariance.shape[1])
+    slopes = 2.0 * factor.transpose(0, 2, 1) @ gradient @ factor @ triangle
+    diagonal = np.arange(covariance.shape[1])
+    slopes[:, diagonal, diagonal] *= triangle[:, diagonal, diagonal]
+    return np.asarray(slopes[:, *np.tril_indices(len(diagonal))])
+
+
+def _triangles(by: Floats, width: int) -> Floats:
+    """Return lower triangles, given their entries line by line; of the diagonal logarithms."""
+    triangle = np.zeros((len(by), width, width))
     triangle[:, *np.tril_indices(width)] = by
     diagonal = np.arange(width)
     triangle[:, diagonal, diagonal] = np.exp(triangle[:, diagonal, diagonal])
-    factor = np.linalg.cholesky(covariance) @ triangle
-    return np.asarray(factor @ factor.transpose(0, 2, 1))
+    return triangle
 
 
 def _moved_shares(shares: Floats, by: Floats) -> Floats:
     """Return distributions whose logits relative to their largest entry are moved."""
-    others = np.arange(shares.shape[1]) != shares.argmax(axis=1)[:, None]
+    others = _others(shares)
     moved = shares.copy()
     moved[others] *= np.exp(by).ravel()
     return np.asarray(moved / moved.sum(axis=1, keepdims=True))
+
+
+def _share_slopes(shares: Floats, moved: Floats, gradient: Floats) -> Floats:
+    """Return a gradient with respect to moved shares as that along the logits that move them."""
+    own = moved * gradient
+    return np.asarray((own - moved * own.sum(axis=1, keepdims=True))[_others(shares)])
+
+
+def _others(shares: Floats) -> Booleans:
+    """Return which entries of distributions are not the largest."""
+    return np.asarray(np.arange(shares.shape[1]) != shares.argmax(axis=1)[:, None])

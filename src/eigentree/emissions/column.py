@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "NODES",
+    "SLOPE_WEIGHTS",
     "ColumnCells",
     "ColumnEmission",
     "best_step",
@@ -28,6 +29,11 @@ __all__ = [
 NODES = chebyshev.chebpts1(14)
 """Logarithms of factors by which an M-step changes a parameter without a closed form; log-likelihoods at these are
 summed over rows. They are smooth but at a distance of pi: 14 nodes interpolate them to 1e-11 of their range."""
+
+SLOPE_WEIGHTS = chebyshev.chebval(
+    0.0, chebyshev.chebder(chebyshev.chebfit(NODES, np.eye(len(NODES)), len(NODES) - 1))
+)
+"""Log-likelihoods at `NODES` times these are the derivative of their interpolation at 0."""
 
 TRIED = np.linspace(0.0, 1.0, 129)
 """Parts of the way between bounds at which the interpolation is evaluated before Newton's method."""

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self
 import numpy as np
 from scipy.special import ndtr
 
-from eigentree.emissions.base import PARAMETER, Emission, moved_covariances
+from eigentree.emissions.base import PARAMETER, Emission, covariance_slopes, moved_covariances
 from eigentree.emissions.column import mean_and_variance
 from eigentree.errors import ParameterError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from eigentree.arrays import Booleans, Floats, Integers
 
@@ -284,6 +284,18 @@ class FullGaussian(Emission):
         low = (values < floor).any(axis=1)[:, None, None]
         return np.where(low, (mended + mended.transpose(0, 2, 1)) / 2, covariance)
 
+    def score(self, statistics: Floats) -> Mapping[str, Floats]:
+        """Return the gradient of expected log-likelihood plus log prior by mean and covariance."""
+        weight, mean, spread = self._spreads(statistics)
+        gap = mean - (self.mean - self.centre)
+        sums = weight[:, None] * gap
+        # A prior that all states share is shown by each of them in part.
+        rows = self.prior_rows * len(self._prior_covariances) / self.states
+        around = spread + sums[:, :, None] * gap[:, None, :] + rows * self.prior_covariance
+        precision = np.linalg.inv(self.covariance)
+        of_covariance = precision @ (around @ precision - (weight + rows)[:, None, None] * np.eye(self.width))
+        return {"mean": (precision @ sums[:, :, None])[..., 0], "covariance": 0.5 * of_covariance}
+
     def log_prior(self) -> float:
         """Return the log density of the prior's rows."""
         if not self.prior_rows:
@@ -381,6 +393,11 @@ class TiedGaussian(FullGaussian):
         covariance = moved_covariances(self.covariance[:1], shared[None])
         mean = self.mean + means.reshape(self.mean.shape) * self._unit("mean")
         return replace(self, mean=mean, covariance=np.repeat(covariance, self.states, axis=0))
+
+    def _along(self, by: Floats, moved: Mapping[str, Floats], score: Mapping[str, Floats]) -> Floats:
+        shared = by[self.mean.size :]
+        of_covariance = covariance_slopes(self.covariance[:1], shared[None], score["covariance"].sum(axis=0)[None])
+        return np.concatenate([(score["mean"] * self._unit("mean")).ravel(), of_covariance[0]])
 
     @property
     def _prior_covariances(self) -> Floats:

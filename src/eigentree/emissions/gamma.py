@@ -13,6 +13,8 @@ from eigentree.emissions.base import PARAMETER
 from eigentree.emissions.column import ColumnEmission, need_positive
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from eigentree.arrays import Floats, Integers
 
 __all__ = ["Gamma"]
@@ -85,6 +87,15 @@ class Gamma(ColumnEmission):
         spread = weight * (np.log(mean) - logs / weight) + self.prior_rows * self.prior_spread
         shape = _shape_of(spread / (weight + self.prior_rows))
         return replace(self, mean=np.where(seen, mean, self.mean), shape=np.where(seen, shape, self.shape))
+
+    def score(self, statistics: Floats) -> Mapping[str, Floats]:
+        """Return the gradient of expected log-likelihood plus log prior by mean and shape."""
+        weight, total, logs = statistics.T
+        ratio = self.shape / self.mean
+        bend = np.log(self.shape) - digamma(self.shape)
+        of_shape = weight * (bend + 1.0 - np.log(self.mean)) + logs - total / self.mean
+        of_shape = of_shape + self.prior_rows * (bend - self.prior_spread)
+        return {"mean": ratio * (total / self.mean - weight), "shape": of_shape}
 
     def log_prior(self) -> float:
         """Return the log density of the prior's rows, which depends on shapes alone."""

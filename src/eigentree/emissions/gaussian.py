@@ -14,6 +14,8 @@ from eigentree.emissions.base import PARAMETER, Emission
 from eigentree.emissions.column import mean_and_variance
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from eigentree.arrays import Booleans, Floats, Integers
 
 __all__ = ["Diagonal", "Gaussian"]
@@ -83,6 +85,10 @@ class Gaussian(Emission):
         # Rounding leaves this much of the variance of equal cells.
         floor = np.finfo(np.float64).eps * (self.prior_variance + mean**2)
         return replace(self, mean=mean + self.centre, variance=np.maximum(variance, floor))
+
+    def score(self, statistics: Floats) -> Mapping[str, Floats]:
+        """Return the gradient of expected log-likelihood plus log prior by mean and variance."""
+        return _normal_score(self, statistics)
 
     def log_prior(self) -> float:
         """Return the log density of the prior's rows."""
@@ -171,6 +177,10 @@ class Diagonal(Emission):
         floor = np.finfo(np.float64).eps * (self.prior_variance + mean**2)
         return replace(self, mean=mean + self.centre, variance=np.maximum(variance, floor))
 
+    def score(self, statistics: Floats) -> Mapping[str, Floats]:
+        """Return the gradient of expected log-likelihood plus log prior by mean and variance."""
+        return _normal_score(self, statistics)
+
     def log_prior(self) -> float:
         """Return the log density of the prior's rows."""
         return -0.5 * self.prior_rows * float(np.sum(np.log(self.variance) + self.prior_variance / self.variance))
@@ -188,6 +198,15 @@ class Diagonal(Emission):
         """Return the cells with missing ones sampled given the state of each row."""
         drawn = self.mean[states] + np.sqrt(self.variance)[states] * random.normal(size=cells.shape)
         return np.where(np.isnan(cells), drawn, cells)
+
+
+def _normal_score(own: Gaussian | Diagonal, statistics: Floats) -> Mapping[str, Floats]:
+    """Return the gradient with respect to mean and variance, given weights, sums and squares around `centre`."""
+    weight, total, squares = np.moveaxis(statistics, 1, 0)
+    apart = own.mean - own.centre
+    spread = squares - 2.0 * apart * total + weight * apart**2 + own.prior_rows * own.prior_variance
+    of_variance = 0.5 * (spread / own.variance - weight - own.prior_rows) / own.variance
+    return {"mean": (total - weight * apart) / own.variance, "variance": of_variance}
 
 
 def _normal_lines(cells: Floats, mean: Floats, variance: Floats) -> Floats:

@@ -7,12 +7,14 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-from scipy.special import betainc, gammaln
+from scipy.special import betainc, digamma, gammaln
 
 from eigentree.emissions.base import PARAMETER
-from eigentree.emissions.column import NODES, ColumnEmission, best_step, need_counts
+from eigentree.emissions.column import NODES, SLOPE_WEIGHTS, ColumnEmission, best_step, need_counts
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from eigentree.arrays import Floats, Integers
 
 __all__ = ["NegativeBinomial"]
@@ -87,6 +89,16 @@ class NegativeBinomial(ColumnEmission):
                 bounds = np.log(SMALLEST_SIZE / size[state]), np.log(LARGEST_SIZE / size[state])
                 size[state] *= np.exp(best_step(np.array(rising) + prior - rows * chance, *bounds)[0])
         return replace(self, mean=mean, size=size)
+
+    def score(self, statistics: Floats) -> Mapping[str, Floats]:
+        """Return the gradient of expected log-likelihood plus log prior by mean and size."""
+        weight, total = statistics[:, 0] + self.prior_rows, statistics[:, 1] + self.prior_rows * self.prior_mean
+        rising = statistics[:, 2:] @ SLOPE_WEIGHTS / self.size
+        rising = rising + self.prior_rows * (digamma(self.prior_mean + self.size) - digamma(self.size))
+        both = self.mean + self.size
+        of_mean = self.size / both * (total / self.mean - weight)
+        of_size = rising - weight * np.log1p(self.mean / self.size) + (weight * self.mean - total) / both
+        return {"mean": of_mean, "size": of_size}
 
     def log_prior(self) -> float:
         """Return the log probability of the prior's rows but for a constant."""

@@ -151,6 +151,19 @@ class Ordinal(ColumnEmission):
         location = self.location + np.concatenate([[0.0], locations])
         return replace(self, location=location, thresholds=np.tile(moved, (self.states, 1)))
 
+    def score(self, statistics: Floats) -> Mapping[str, Floats]:
+        """Return the gradient of expected log-likelihood plus log prior by locations and thresholds."""
+        shown = statistics + self.prior_rows * self.prior_shares
+        ratio = shown / np.maximum(self.table, np.finfo(np.float64).tiny)
+        limits = self.thresholds - self.location[:, None]
+        slope = expit(limits) * expit(-limits) * (ratio[:, :-1] - ratio[:, 1:])
+        return {"location": -slope.sum(axis=1), "thresholds": slope}
+
+    def _along(self, by: Floats, moved: Mapping[str, Floats], score: Mapping[str, Floats]) -> Floats:
+        # A threshold moves with the first and with each distance below it.
+        beyond = np.cumsum(score["thresholds"].sum(axis=0)[::-1])[::-1]
+        return np.concatenate([beyond[:1], beyond[1:] * np.diff(moved["thresholds"][0]), score["location"][1:]])
+
     def log_prior(self) -> float:
         """Return the log probability of the prior's rows."""
         if not self.prior_rows:

@@ -13,6 +13,8 @@ from eigentree.emissions.base import PARAMETER
 from eigentree.emissions.column import ColumnEmission, need_counts
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from eigentree.arrays import Floats, Integers
 
 __all__ = ["Poisson"]
@@ -72,6 +74,11 @@ class Poisson(ColumnEmission):
         mean = np.where(weight > 0, (total + self.prior_rows * self.prior_mean) / rows, self.mean)
         # Of maximum likelihood, where a state saw only zeros, the logarithm stays finite.
         return replace(self, mean=np.maximum(mean, np.finfo(np.float64).tiny))
+
+    def score(self, statistics: Floats) -> Mapping[str, Floats]:
+        """Return the gradient of expected log-likelihood plus log prior by the mean."""
+        weight, total = statistics.T
+        return {"mean": (total + self.prior_rows * self.prior_mean) / self.mean - weight - self.prior_rows}
 
     def log_prior(self) -> float:
         """Return the log probability of the prior's rows but for a constant."""

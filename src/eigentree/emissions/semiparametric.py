@@ -127,6 +127,11 @@ class SemiParametric(ColumnEmission):
         shown = np.where(seen, statistics + self.prior_rows * _even_weights(self._hats), self.weights)
         return replace(self, weights=shown / shown.sum(axis=1, keepdims=True))
 
+    def score(self, statistics: Floats) -> Mapping[str, Floats]:
+        """Return the gradient of expected log-likelihood plus log prior by the weights of hats."""
+        shown = statistics + self.prior_rows * _even_weights(self._hats)
+        return {"weights": np.divide(shown, self.weights, out=np.zeros_like(shown), where=self.weights > 0)}
+
     def log_prior(self) -> float:
         """Return the log density of the prior's rows, which are spread over hats."""
         if not self.prior_rows:

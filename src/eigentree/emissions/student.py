@@ -10,9 +10,11 @@ import numpy as np
 from scipy.special import gammaln, stdtr
 
 from eigentree.emissions.base import PARAMETER
-from eigentree.emissions.column import NODES, ColumnEmission, best_step, mean_and_variance
+from eigentree.emissions.column import NODES, SLOPE_WEIGHTS, ColumnEmission, best_step, mean_and_variance
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from eigentree.arrays import Floats, Integers
 
 __all__ = ["StudentT"]
@@ -101,6 +103,17 @@ class StudentT(ColumnEmission):
                 else:
                     df[state] *= np.exp(step)
         return replace(self, location=location + self.centre, squared_scale=scale, df=df)
+
+    def score(self, statistics: Floats) -> Mapping[str, Floats]:
+        """Return the gradient of expected log-likelihood plus log prior by all three parameters."""
+        weight, precision, total, squares = statistics[:, :4].T
+        apart = self.location - self.centre
+        spread = squares - 2.0 * apart * total + precision * apart**2 + self.prior_rows * self.prior_variance
+        return {
+            "location": (total - precision * apart) / self.squared_scale,
+            "squared_scale": 0.5 * (spread / self.squared_scale - weight - self.prior_rows) / self.squared_scale,
+            "df": statistics[:, 4:] @ SLOPE_WEIGHTS / self.df,
+        }
 
     def log_prior(self) -> float:
         """Return the log density of the prior's rows."""

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eigentree.em.durations.duration_objective import DurationLayout, DurationObjective
-from eigentree.em.optimize.emission_slopes import STEP, EmissionSlopes
-from eigentree.uncertainty.free_tables import FreeTables
-from eigentree.uncertainty.information import FreeModel
+from eigentree.uncertainty.free_tables import CountedStates, FreeTables
+from eigentree.uncertainty.information import STEP, FreeModel
 
 if TYPE_CHECKING:
     from eigentree.arrays import Booleans, Floats, Integers
@@ -65,8 +64,7 @@ class DurationModel(FreeModel):
     def _here(self) -> NumberCounts:
         """What is expected at the estimate; of emissions counts of states come last."""
         tables = self.objective.layout.split(self.parameters)[0]
-        still = [EmissionSlopes(own, np.zeros(own.n_coordinates)) for own in self._emissions]
-        return self.objective.found(tables, still, self._durations)
+        return self.objective.found(tables, [CountedStates(own) for own in self._emissions], self._durations)
 
     def _counts(self, found: NumberCounts) -> Floats:
         return self.objective.layout.joined(found.links[:2], found.tables)
@@ -102,11 +100,11 @@ class DurationModel(FreeModel):
         """The number of coordinates."""
         return int(self._ends[-1])
 
-    def _at(self, by: Floats) -> tuple[Floats, list[EmissionSlopes], Floats]:
-        """Return tables, emissions and the parameters of durations at some coordinates."""
+    def _at(self, by: Floats) -> tuple[Floats, list[Emission], Floats, list[Floats]]:
+        """Return tables, emissions and parameters of durations at some coordinates, and which move emissions."""
         own, *others, lasting = np.split(by, self._ends[:-1])
-        scores = [EmissionSlopes(each, part) for each, part in zip(self._emissions, others, strict=True)]
-        return self.tables.moved(own), scores, self._moved(self._durations, lasting)
+        moved = [emission.moved(part) for emission, part in zip(self._emissions, others, strict=True)]
+        return self.tables.moved(own), moved, self._moved(self._durations, lasting), others
 
     def _moved(self, durations: Floats, by: Floats) -> Floats:
         moves = np.zeros(self._moves.shape)
@@ -115,10 +113,10 @@ class DurationModel(FreeModel):
 
     def gradient(self, by: Floats) -> Floats:
         """Return the gradient of the objective at some coordinates (Fisher's identity)."""
-        tables, scores, durations = self._at(by)
-        found = self.objective.found(tables, scores, durations)
-        pairs = zip(found.statistics, scores, strict=True)
-        parts = [own[: len(each.by)] + each.prior_gradient() for own, each in pairs]
+        tables, emissions, durations, others = self._at(by)
+        found = self.objective.found(tables, emissions, durations)
+        every = zip(self._emissions, others, found.statistics, strict=True)
+        parts = [emission.gradient(part, own) for emission, part, own in every]
         _, _, ended, censored, _ = found.links
         family, pseudo_counts = self.objective.layout.of_durations, float(self.model.pseudo_counts)
 
@@ -132,16 +130,15 @@ class DurationModel(FreeModel):
     @cached_property
     def complete_information(self) -> Floats:
         """About the information of each coordinate by itself, if no state were hidden."""
-        scores = [EmissionSlopes(own, np.zeros(own.n_coordinates)) for own in self._emissions]
-        pairs = zip(scores, self._here.statistics, strict=True)
-        parts = [own.complete_information(found[len(own.by) :]) for own, found in pairs]
+        each = zip(self._emissions, self._here.statistics, strict=True)
+        parts = [CountedStates(emission).complete_information(own) for emission, own in each]
         tables = self.tables.complete_information(self._counts(self._here))
         return np.concatenate([tables, *parts, self._known[self._moves]])
 
     def estimator(self, by: Floats) -> Any:
         """Return the fitted estimator at some coordinates."""
-        tables, scores, durations = self._at(by)
+        tables, emissions, durations, _ = self._at(by)
         layout, made = self.objective.layout, copy(self.model)
-        rest = layout.whole(tables, [own.moved for own in scores])
+        rest = layout.whole(tables, emissions)
         made.model_ = layout.chain_of(self.data.columns, layout.with_durations(rest, durations))
         return made

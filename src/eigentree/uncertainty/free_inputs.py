@@ -11,10 +11,9 @@ import numpy as np
 
 from eigentree.em.chain_fit import ChainLayout
 from eigentree.em.inputs.input_objective import InputLayout, InputObjective, gradient_of
-from eigentree.em.optimize.emission_slopes import EmissionSlopes
 from eigentree.emissions.covariates.multinomial_logit import information
 from eigentree.inference.sequences.input_chain import InputTables
-from eigentree.uncertainty.free_tables import FreeTables
+from eigentree.uncertainty.free_tables import CountedStates, FreeTables
 from eigentree.uncertainty.information import FreeModel
 
 if TYPE_CHECKING:
@@ -66,7 +65,7 @@ class InputModel(FreeModel):
     @cached_property
     def _shown(self) -> NumberCounts:
         """What is expected at the estimate, pseudo-counts included; of emissions counts of states come last."""
-        still = [EmissionSlopes(own, np.zeros(own.n_coordinates)) for own in self._emissions]
+        still = [CountedStates(own) for own in self._emissions]
         return self.objective.expected(self._tables, still)  # type: ignore[arg-type]
 
     @cached_property
@@ -124,8 +123,8 @@ class InputModel(FreeModel):
         """The number of coordinates."""
         return int(self._ends[-1])
 
-    def _at(self, by: Floats) -> tuple[list[DependentTable], list[EmissionSlopes]]:
-        """Return tables and emissions at some coordinates."""
+    def _at(self, by: Floats) -> tuple[list[DependentTable], list[Emission], list[Floats]]:
+        """Return tables and emissions at some coordinates, and which of these move each emission."""
         own, *others = np.split(by, self._ends[:-1])
         moved, start, logits = self._free.moved(own), 0, iter(zip(self._slots, others, strict=False))
         made = []
@@ -138,12 +137,12 @@ class InputModel(FreeModel):
                 start += table.array.size
             made.append(replace(table, array=array))
         parts = others[len(self._slots) :]
-        return made, [EmissionSlopes(own, part) for own, part in zip(self._emissions, parts, strict=True)]
+        return made, [own.moved(part) for own, part in zip(self._emissions, parts, strict=True)], parts
 
     def gradient(self, by: Floats) -> Floats:
         """Return the gradient of the objective at some coordinates (Fisher's identity)."""
-        tables, scores = self._at(by)
-        found = self.objective.expected(tables, scores)  # type: ignore[arg-type]
+        tables, emissions, others = self._at(by)
+        found = self.objective.expected(tables, emissions)
         design, slots = self.objective.walk.design, iter(self._slots)
         logits, arrays, counts = [], [], []
         for table, own in zip(tables, found.tables, strict=True):
@@ -152,9 +151,8 @@ class InputModel(FreeModel):
             else:
                 arrays.append(table.array)
                 counts.append(own.reshape(table.array.shape))
-        parts = [
-            own[: len(each.by)] + each.prior_gradient() for own, each in zip(found.statistics, scores, strict=True)
-        ]
+        every = zip(self._emissions, others, found.statistics, strict=True)
+        parts = [emission.gradient(part, own) for emission, part, own in every]
         return np.concatenate([self._free.gradient(_joined(arrays), _joined(counts)), *logits, *parts])
 
     @cached_property
@@ -171,18 +169,15 @@ class InputModel(FreeModel):
                 others = np.flatnonzero(possible)[1:]
                 found[:, row, others] = np.diagonal(matrix).reshape(len(others), -1).T
             logits.append(_summed(found, next(slots)))
-        emissions = [EmissionSlopes(own, np.zeros(own.n_coordinates)) for own in self._emissions]
-        parts = [
-            own.complete_information(found[len(own.by) :])
-            for own, found in zip(emissions, self._shown.statistics, strict=True)
-        ]
+        each = zip(self._emissions, self._shown.statistics, strict=True)
+        parts = [CountedStates(emission).complete_information(own) for emission, own in each]
         return np.concatenate([self._free.complete_information(_joined(counts)), *logits, *parts])
 
     def estimator(self, by: Floats) -> Any:
         """Return the fitted estimator at some coordinates."""
-        tables, scores = self._at(by)
+        tables, emissions, _ = self._at(by)
         chain, made = self.model.model_, copy(self.model)
-        numbers = dict(zip(chain.numbers, (own.moved for own in scores), strict=True))
+        numbers = dict(zip(chain.numbers, emissions, strict=True))
         made.model_ = replace(chain, tables=InputTables(tables[0], tables[1], tuple(tables[2:]), numbers))
         return made
 

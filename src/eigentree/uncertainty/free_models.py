@@ -21,7 +21,6 @@ from eigentree.em.number_chains import (
     chain_objective,
     layout_of_chain,
 )
-from eigentree.em.optimize.emission_slopes import EmissionSlopes
 from eigentree.em.parameters import ParameterLayout
 from eigentree.em.tree_objective import TreeObjective
 from eigentree.emissions.covariates.membership import Membership
@@ -32,7 +31,7 @@ from eigentree.inference.sequences.hmm_chain import Chain
 from eigentree.inference.sequences.tree_chain import TreeChain, pass_of
 from eigentree.uncertainty.free_durations import DurationModel
 from eigentree.uncertainty.free_inputs import InputModel
-from eigentree.uncertainty.free_tables import FreeTables
+from eigentree.uncertainty.free_tables import CountedStates, FreeTables
 from eigentree.uncertainty.information import FreeModel
 
 if TYPE_CHECKING:
@@ -82,9 +81,7 @@ class ObjectiveModel(FreeModel):
     def _here(self) -> tuple[Floats, list[Floats]]:
         """Expected counts of tables' entries, and of the states of each emission's parent, at the estimate."""
         tables, emissions = self.objective.parted(self.parameters)
-        still = [EmissionSlopes(own, np.zeros(own.n_coordinates)) for own in emissions]
-        expected, found = self.objective.expected_parts(tables, still)
-        totals = [own[len(scores.by) :] for own, scores in zip(found, still, strict=True)]
+        expected, totals = self.objective.expected_parts(tables, [CountedStates(own) for own in emissions])
         return expected.counts, totals
 
     @cached_property
@@ -104,32 +101,32 @@ class ObjectiveModel(FreeModel):
         """The number of coordinates."""
         return int(self._ends[-1])
 
-    def _at(self, by: Floats) -> tuple[Floats, list[EmissionSlopes]]:
-        """Return the tables and emissions at some coordinates."""
+    def _at(self, by: Floats) -> tuple[Floats, list[Emission], list[Floats]]:
+        """Return the tables and emissions at some coordinates, and which of these move each emission."""
         own, *others = np.split(by, self._ends[:-1])
-        scores = [EmissionSlopes(each, part) for each, part in zip(self._emissions, others, strict=True)]
-        return self.tables.moved(own), scores
+        moved = [emission.moved(part) for emission, part in zip(self._emissions, others, strict=True)]
+        return self.tables.moved(own), moved, others
 
     def gradient(self, by: Floats) -> Floats:
         """Return the gradient of the objective at some coordinates (Fisher's identity)."""
-        tables, scores = self._at(by)
-        expected, found = self.objective.expected_parts(tables, scores)
-        parts = [own[: len(each.by)] + each.prior_gradient() for own, each in zip(found, scores, strict=True)]
+        tables, emissions, others = self._at(by)
+        expected, statistics = self.objective.expected_parts(tables, emissions)
+        every = zip(self._emissions, others, statistics, strict=True)
+        parts = [emission.gradient(part, own) for emission, part, own in every]
         return np.concatenate([self.tables.gradient(tables, expected.counts + self.objective.prior), *parts])
 
     @cached_property
     def complete_information(self) -> Floats:
         """About the information of each coordinate by itself, if no state were hidden."""
         counts, totals = self._here
-        _, scores = self._at(np.zeros(self.count))
-        parts = [own.complete_information(each) for own, each in zip(scores, totals, strict=True)]
+        each = zip(self._emissions, totals, strict=True)
+        parts = [CountedStates(emission).complete_information(own) for emission, own in each]
         return np.concatenate([self.tables.complete_information(counts), *parts])
 
     def estimator(self, by: Floats) -> Any:
         """Return the fitted estimator at some coordinates."""
-        tables, scores = self._at(by)
-        emissions = [self._with_shares(own.moved) for own in scores]
-        vector = self.objective.whole(tables, emissions)
+        tables, emissions, _ = self._at(by)
+        vector = self.objective.whole(tables, [self._with_shares(own) for own in emissions])
         made, layout = copy(self.model), self.layout
         if isinstance(layout, ChainLayout):
             numbers = layout.numbered(vector) if isinstance(layout, NumberChainLayout) else None

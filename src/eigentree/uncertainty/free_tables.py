@@ -1,10 +1,10 @@
-"""Free coordinates of parameters, and the gradient along them: logits of tables, and what moves emissions."""
+"""Free coordinates of tables, their logits, and the gradient along them; and the counts of states of emissions."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,8 +13,9 @@ from eigentree.em.constraints import ConstrainedLayout
 if TYPE_CHECKING:
     from eigentree.arrays import Booleans, Floats, Integers
     from eigentree.em.optimize.objective import SimplexVector
+    from eigentree.emissions.base import Emission
 
-__all__ = ["FreeTables"]
+__all__ = ["CountedStates", "FreeTables"]
 
 LEAST_COUNT = 0.01
 """An entry that fewer rows are expected to have used is at the boundary: the error of its logit is about one over
@@ -119,3 +120,35 @@ class FreeTables:
         shares = np.divide(self.values, self._mass, out=np.zeros_like(own), where=self._mass > 0)
         parts = self._totals(own) * shares * (1.0 - shares)
         return np.bincount(self.first_equal, parts, len(parts))[self.entries].astype(np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class CountedStates:
+    """An emission whose statistics are the counts of its states, for an E-step.
+
+    Attributes
+    ----------
+    emission : Emission
+    """
+
+    emission: Emission
+
+    @property
+    def states(self) -> int:
+        """Number of states."""
+        return self.emission.states
+
+    def lines(self, features: Any) -> Floats:
+        """Return the log density of each row in each state."""
+        return self.emission.lines(features)
+
+    def statistics(self, features: Any, counts: Floats) -> Floats:
+        """Return the counts of the states, whatever cells rows lack."""
+        return np.asarray(counts.sum(axis=0))
+
+    def complete_information(self, totals: Floats) -> Floats:
+        """Return about how much rows say of each coordinate: one row one unit, given the count of each state."""
+        count = self.emission.n_coordinates
+        if self.emission.is_tied or self.emission.conditions:
+            return np.full(count, totals.sum())
+        return np.repeat(totals, count // len(totals))

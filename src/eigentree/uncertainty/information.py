@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
-from eigentree.em.optimize.emission_slopes import STEP
 from eigentree.errors import DataError, ParameterError, quoted
 from eigentree.uncertainty.estimates import Estimates
 from eigentree.uncertainty.quantities import Quantities
@@ -26,9 +25,14 @@ if TYPE_CHECKING:
 
     from eigentree.arrays import Booleans, Floats, Integers
 
-__all__ = ["FreeModel", "Information", "Kind", "SurveyDesign", "group_numbers"]
+__all__ = ["STEP", "FreeModel", "Information", "Kind", "SurveyDesign", "group_numbers"]
 
 Kind = Literal["observed", "empirical", "robust"]
+
+STEP = 1e-4
+"""The step of central differences, along coordinates in which 1 is far: their error, in proportion, is about
+STEP² / 6, and rounding adds about 1e-16 / STEP of what is differenced; gamma functions of large numbers, which are
+rounded most, still change by more than their last digits."""
 
 UNKNOWN = 1e-6
 """A direction of which rows have less than this share of the information that they would have if no state were

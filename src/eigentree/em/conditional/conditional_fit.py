@@ -81,7 +81,10 @@ class LabelledData(ABC):
     def conditional(self, rows: Any, start: Floats) -> ConditionalObjective:
         """Return the objective of conditional training on rows, from the parameters of generative training."""
         joint = self.objective(rows, True)
-        return ConditionalObjective(FreeCoordinates(joint, start), joint, self.objective(rows, False))
+        marginal: Any = self.objective(rows, False)
+        # Pseudo-counts follow from the cells of rows, those of the class among them.
+        marginal = replace(marginal, prior=joint.prior)
+        return ConditionalObjective(FreeCoordinates(joint, start), joint, marginal)
 
     def refitted(self, rows: Any, start: Floats, max_iter: int) -> Floats:
         """Return the parameters that generative training finds on rows, from those of a fit to more rows.

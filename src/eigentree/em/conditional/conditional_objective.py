@@ -19,8 +19,9 @@ class ConditionalObjective:
 
     It is the sum over rows of ``log P(row, class) - weight · log P(row)``: with the weight 1 the conditional
     log-likelihood, with 0 that of generative training, and between a convex combination of both (Bouchard and
-    Triggs, 2004), to which the prior of generative training adds its share. A ridge penalty, ``alpha / 2`` times
-    the sum of the squares of the coordinates, holds them near the generative fit: a Gaussian prior around it.
+    Triggs, 2004). Both have the prior of generative training, which so has the share that the weight leaves. A
+    ridge penalty, ``alpha / 2`` times the sum of the squares of the coordinates, holds them near the generative
+    fit: a Gaussian prior around it.
 
     Attributes
     ----------
@@ -41,12 +42,9 @@ class ConditionalObjective:
 
     def value_and_gradient(self, at: Floats) -> tuple[float, Floats]:
         """Return the objective and its gradient: expected counts with the class clamped less those with it free."""
-        clamped, slopes = self.coordinates.slopes(self.joint, at)
-        free, other = self.coordinates.slopes(self.marginal, at)
-        value, gradient = clamped - self.conditional_weight * free, slopes - self.conditional_weight * other
-        if (rest := 1.0 - self.conditional_weight) > 0:
-            prior, slopes = self.coordinates.prior_slopes(self.joint, at)
-            value, gradient = value + rest * prior, gradient + rest * slopes
+        clamped, slopes = self.coordinates.value_and_gradient(self.joint, at)
+        free, others = self.coordinates.value_and_gradient(self.marginal, at)
+        value, gradient = clamped - self.conditional_weight * free, slopes - self.conditional_weight * others
         return value - 0.5 * self.alpha * float(at @ at), gradient - self.alpha * at
 
     def log_likelihood(self, at: Floats) -> float:

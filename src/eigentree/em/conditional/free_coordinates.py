@@ -1,4 +1,4 @@
-"""Free coordinates of all parameters of a model, and the slopes of a log-likelihood along them."""
+"""Free coordinates of all parameters of a model, and the gradient of an objective along them."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
-
-from eigentree.em.optimize.emission_slopes import EmissionSlopes
 
 if TYPE_CHECKING:
     from eigentree.arrays import Floats
@@ -49,36 +47,30 @@ class FreeCoordinates:
         """The number of coordinates."""
         return sum(self._sizes)
 
-    def _at(self, coordinates: Floats) -> tuple[Floats, list[EmissionSlopes]]:
-        """Return the tables at some coordinates, and the slopes of each emission there."""
+    def _at(self, coordinates: Floats) -> tuple[Floats, list[Emission], list[Floats]]:
+        """Return tables and emissions at some coordinates, and which of these move each emission."""
         own, *others = np.split(coordinates, np.cumsum(self._sizes)[:-1])
         layout, (start, emissions) = self._layout, self._parts
         # The largest of each distribution is taken out, so that no exponential overflows.
         first = np.cumsum(layout.lengths) - layout.lengths
         peak = np.repeat(np.maximum.reduceat(own, first), layout.lengths)
         moved = layout.normalised(start * np.exp(own - peak), start)
-        slopes = [EmissionSlopes(each, by) for each, by in zip(emissions, others, strict=True)]
-        return np.where(layout.learned, moved, start), slopes
+        each = [emission.moved(by) for emission, by in zip(emissions, others, strict=True)]
+        return np.where(layout.learned, moved, start), each, others
 
     def moved(self, coordinates: Floats) -> Floats:
         """Return the parameters at some coordinates."""
-        tables, slopes = self._at(coordinates)
-        return self.objective.whole(tables, [each.moved for each in slopes])
+        tables, emissions, _ = self._at(coordinates)
+        return self.objective.whole(tables, emissions)
 
-    def slopes(self, objective: Objective, coordinates: Floats) -> tuple[float, Floats]:
-        """Return the log-likelihood of an objective's rows, and its gradient along the coordinates."""
-        tables, slopes = self._at(coordinates)
-        expected, found = objective.expected_parts(tables, slopes)
-        others = [own[: len(each.by)] for own, each in zip(found, slopes, strict=True)]
-        return expected.log_likelihood, np.concatenate([self._table_slopes(tables, expected.counts), *others])
-
-    def prior_slopes(self, objective: Objective, coordinates: Floats) -> tuple[float, Floats]:
-        """Return the log prior of an objective, and its gradient along the coordinates."""
-        tables, slopes = self._at(coordinates)
-        value = objective.log_prior(tables) + sum(each.moved.log_prior() for each in slopes)
-        others = [each.prior_gradient() for each in slopes]
-        return value, np.concatenate([self._table_slopes(tables, objective.prior), *others])
-
-    def _table_slopes(self, tables: Floats, counts: Floats) -> Floats:
-        layout = self._layout
-        return np.where(layout.learned, counts - tables * layout.totals(counts), 0.0)
+    def value_and_gradient(self, objective: Objective, coordinates: Floats) -> tuple[float, Floats]:
+        """Return log-likelihood plus log prior of an objective, and its gradient along the coordinates."""
+        tables, emissions, others = self._at(coordinates)
+        expected, statistics = objective.expected_parts(tables, emissions)
+        value = expected.log_likelihood + objective.log_prior(tables)
+        value += sum(emission.log_prior() for emission in emissions)
+        counts, layout = expected.counts + objective.prior, self._layout
+        slopes = [np.where(layout.learned, counts - tables * layout.totals(counts), 0.0)]
+        every = zip(self._parts[1], others, statistics, strict=True)
+        slopes += [emission.gradient(by, own) for emission, by, own in every]
+        return value, np.concatenate(slopes)

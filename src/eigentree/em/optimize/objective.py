@@ -171,7 +171,7 @@ class Objective(ABC):
     def expected_parts(self, tables: Floats, emissions: Sequence[Any]) -> tuple[ExpectedCounts, list[Floats]]:
         """Return expected counts of the tables' entries and the log-likelihood, and statistics of emissions.
 
-        Emissions, or `EmissionSlopes` in their place, need only have `lines` and `statistics`.
+        Emissions, or what stands in their place, need only have `states`, `lines` and `statistics`.
         """
         return self.counted(tables), []
 

@@ -163,6 +163,10 @@ class Membership(Emission):
         coefficients = self.coefficients - self.coefficients[0] + scale * every @ self.whitening.T
         return replace(self, coefficients=coefficients, shares=counts / total)
 
+    def gradient(self, by: Floats, statistics: Floats) -> Floats:
+        """Return the gradient along the coefficients of uncorrelated terms, which is one of the statistics."""
+        return statistics[self.states :][: self.n_coordinates]
+
     def permuted(self, order: Integers) -> Emission:
         """Return the emission whose state i is state ``order[i]`` of this one; the first is the reference."""
         coefficients = self.coefficients[order]
