@@ -162,12 +162,13 @@ IDENTIFIERS = {
 
 
 @pytest.mark.parametrize("name", IDENTIFIERS)
-def test_numbers_that_name_the_rows_are_an_error_unless_the_user_says_what_they_are(name: str) -> None:
+def test_numbers_that_may_name_the_rows_are_warned_of_unless_the_user_says_what_they_are(name: str) -> None:
     frame = pd.DataFrame({"id": IDENTIFIERS[name], "b": np.arange(len(IDENTIFIERS[name])) % 2})
-    with pytest.raises(
-        et.DataError, match=r"column 'id' holds .* different whole numbers .* as an identifier does"
+    with pytest.warns(
+        RuntimeWarning,
+        match=r"column 'id' holds .* different whole numbers .* as an identifier does; drop the column",
     ):
-        Columns.learned(frame, NUMBERS)
+        assert Columns.learned(frame, NUMBERS).described() in ("id: continuous; b: 0 … 1", "id: count; b: 0 … 1")
     told = ReadOptions(numeric="emissions", kinds={"id": "continuous"})
     assert Columns.learned(frame, told).described() == "id: continuous; b: 0 … 1"
     # Twice the same is no name.

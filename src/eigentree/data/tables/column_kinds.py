@@ -7,7 +7,7 @@ The rule where an estimator has densities for numbers (``numeric="emissions"``):
    12 differ, each in 5 rows on average.
 3. Other whole numbers, none negative and 0 or 1 among them, are a count; -1 marks a missing cell there.
 4. Dates, durations, and text of which each cell is a date as 2024-02-29, are dates, numbers of days.
-5. All other numbers are continuous; whole numbers that name the rows are an error.
+5. All other numbers are continuous; of whole numbers that may name the rows the user is warned.
 
 Without densities (``"error"``, ``"quantiles"``) numbers are labels, an error where they look continuous, or bins.
 """
@@ -92,10 +92,10 @@ def learned_meaning(
         raise _without_cells(name)
     if kind is None and numeric == "emissions" and not _are_few(found, named):
         if _name_rows(known):
-            raise DataError(
+            notice(
                 f"column {name!r} holds {len(known.values)} different whole numbers in as many rows, such as "
                 f"{known.values[0].item()!r}, as an identifier does; drop the column, or, of a measurement, give "
-                f"its density as emissions={{{name!r}: 'gaussian'}}"
+                f"its density as emissions={{{name!r}: 'gaussian'}} (it is read as numbers)"
             )
         return Numbers.of(Span.of(found.values))
     if kind is None and numeric != "emissions" and looks_continuous(known.values, int(known.counts.sum())):
