@@ -6,14 +6,12 @@ import ast
 import contextlib
 import io
 import re
-import shutil
 import warnings
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import pytest
-from shared_files import shared_file
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
@@ -24,15 +22,6 @@ DOCS = sorted(
 )
 PAGES = ["README.md", *DOCS]
 TAUGHT = [page for page in DOCS if page.startswith(("docs/tutorials/", "docs/how_to/"))]
-
-
-FILES = {
-    "docs/tutorials/school_leavers.md": (
-        "mvad.csv",
-        *(f"biofam-{name}.csv" for name in ("child", "left", "married")),
-    )
-}
-"""Data that pages read and the package does not hold."""
 
 
 class Block(NamedTuple):
@@ -125,8 +114,6 @@ def same_word(printed: str, said: str) -> bool:
 @pytest.mark.parametrize("page", PAGES)
 def test_every_block_runs(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    for name in FILES.get(page, ()):
-        shutil.copy(shared_file(name), tmp_path)
     space: dict[str, object] = {}
     found = blocks(page)
     # Those of the command line are run with it (test_commands).
