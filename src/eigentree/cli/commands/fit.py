@@ -27,7 +27,7 @@ def fit(
 ) -> None:
     """Fit a model to rows, and write it to a file that the other commands and eigentree.load read.
 
-    Columns of numbers have densities in each hidden state. What each column is taken for is noted.
+    Columns of numbers have densities in each hidden state. A note says what each column is taken for.
 
     Examples
     --------

@@ -25,9 +25,9 @@ def inspect(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Show the contents of a file of eigentree.
+    """Show the contents of a file that eigentree wrote.
 
-    The class of the model, its columns and their labels, its hidden variables, and how it was fitted.
+    It has the class of the model, its columns and their labels, its hidden variables, and how it was fitted.
 
     Examples
     --------
