@@ -29,7 +29,7 @@ def count(
 ) -> None:
     """Count rows as a spectral model needs them.
 
-    Counts of parts add up (eigentree merge) to a model that is bit- identical to one fit on all rows. Parts have to
+    Counts of parts add up (eigentree merge) to a model that is bit-identical to one fit on all rows. Parts have to
     agree on labels: count the others --like the first.
 
     Examples
