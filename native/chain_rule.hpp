@@ -16,6 +16,8 @@ namespace eigentree {
 constexpr double clipped_weight = 4.0;
 // A product of probabilities is turned into its logarithm before it gets as small as this.
 constexpr double least_product = 1e-200;
+// A sum of positive parts is divided by only where it is greater: the reciprocal is finite then.
+constexpr double least_sum = 0x1p-1022;
 
 // A node's side of an edge: size of the edge, stride of its axis in the node's table, and where the constants that
 // come in and that go out stand. An absent port has size 1, and the constant 1 comes in.

@@ -184,7 +184,7 @@ struct Block {
     for (Index r = 0; r < count; ++r) {
       if (space.place[r] != states) continue;
       const double positive = space.positive[r], clipped = clipped_weight * (positive - space.total[r]);
-      const bool usable = positive > 0.0 && positive < HUGE_VAL;
+      const bool usable = positive > least_sum && positive + clipped < HUGE_VAL;
       double left = uniform[step.column * cells.rows + start + r];
       for (Index s = 0; s < states; ++s) {
         double q = marginals[s];
@@ -219,10 +219,10 @@ struct Block {
       }
       const Numbers positive = load<Numbers>(space.positive + first), total = load<Numbers>(space.total + first);
       const Mask seen = load<Mask>(space.place + first) < spread<Mask>(std::int64_t(states));
-      const Mask usable = seen & (positive > 0.0) & (positive < HUGE_VAL);
+      const Numbers clipped = clipped_weight * (positive - total), whole = positive + clipped;
+      const Mask usable = seen & (positive > least_sum) & (whole < HUGE_VAL);
       const Mask likely = usable & (cell > 0.0);
       const Numbers own = cell < 0.0 ? zero : cell;
-      const Numbers clipped = clipped_weight * (positive - total), whole = positive + clipped;
       const Numbers trust = (1.0 - share) / whole;
       const Numbers learned = trust * (own + clipped * marginal) + share * marginal;
       const Numbers q = seen ? (usable ? learned : marginal) : one;

@@ -47,7 +47,7 @@ INLINE double positive_part(double number) { return number < 0.0 ? 0.0 : number;
 // The table of a cell: the sum of its entries, and that of the positive ones.
 struct Sums {
   double positive, total, weight;
-  bool usable() const { return positive > 0.0 && positive < HUGE_VAL; }
+  bool usable() const { return positive > least_sum && positive + clipped() < HUGE_VAL; }
   double clipped() const { return weight * (positive - total); }
 };
 

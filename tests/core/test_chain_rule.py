@@ -148,8 +148,8 @@ def test_a_table_that_is_no_number_leaves_the_marginal(instructions: str) -> Non
     nodes = [ChainRuleNode(-1, (1, 2), 1, -1), ChainRuleNode(0, (), 1, 0), ChainRuleNode(0, (), 1, 1)]
     rule = ChainRule.of(nodes, (2, 2))
     marginals = (np.array([0.3, 0.7]), np.array([0.9, 0.1]))
-    for value in (math.inf, math.nan, 0.0, -1.0):
-        values = np.array([1.0, *[value] * 3, 0.25, 0.75, 1.0])
+    for own in ([math.inf] * 3, [math.nan] * 3, [0.0] * 3, [-1.0] * 3, [5e-324] * 3, [1e308, -1e308, 0.0]):
+        values = np.array([1.0, *own, 0.25, 0.75, 1.0])
         rows = np.indices((2, 2)).reshape(2, -1).T.astype(np.uint8)
         found = rule.log_prob(values, floor_of(0.0, marginals), np.asfortranarray(rows)).log_prob
         assert_allclose(np.exp(found).sum(), 1.0)

@@ -76,8 +76,11 @@ def test_cells_are_clipped_and_refused_where_sequences_are_tested() -> None:
     assert (found[1:] > 0).all()
 
 
-def test_all_sequences_of_a_length_have_the_probability_one() -> None:
+@pytest.mark.parametrize("scale", [1.0, 1e307, 1e308, 1e-308, 5e-324])
+def test_all_sequences_of_a_length_have_the_probability_one(scale: float, instructions: str) -> None:
+    """Also where the sums of tables, or what they are divided by, are beyond all numbers."""
     steps, floor, _, _ = problem(1, 3)
+    steps = steps._replace(heads=steps.heads * scale, values=steps.values * scale)
     every = np.array(np.meshgrid(*[range(4), range(2)] * 3, indexing="ij")).reshape(6, -1)
     codes = np.ascontiguousarray(every.reshape(3, 2, -1).transpose(1, 2, 0).reshape(2, -1), np.uint8)
     starts = np.arange(0, codes.shape[1] + 1, 3)

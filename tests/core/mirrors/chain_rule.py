@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 CLIPPED = 4.0
+LEAST = np.finfo(float).tiny
 
 
 def contracted(tables: list[np.ndarray], nodes: list, messages: dict[int, np.ndarray]) -> float:
@@ -40,7 +41,7 @@ def score(
         table = np.array([contracted(tables, nodes, messages | {column: cell}) for cell in leaves[column].T])
         positive = np.maximum(table, 0.0)
         below = CLIPPED * np.maximum(-table, 0.0).sum()
-        usable = 0.0 < positive.sum() < np.inf
+        usable = LEAST < positive.sum() <= positive.sum() + below < np.inf
         trust = (1 - share) / (positive.sum() + below) if usable else 0.0
         q = trust * (positive + below * own) + share * own if usable else own
         missing = row[column] == len(own)

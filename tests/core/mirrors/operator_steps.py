@@ -9,6 +9,8 @@ import numpy as np
 from eigentree.core.sequences.operator_steps import StepOperators
 from eigentree.core.trees.chain_rule import Floor
 
+LEAST = np.finfo(float).tiny
+
 
 @dataclass
 class Channel:
@@ -50,7 +52,7 @@ class Channel:
     def made(self, table: np.ndarray, own: np.ndarray) -> np.ndarray:
         """The distribution that is made of a table of signed numbers."""
         positive, below = np.maximum(table, 0.0), self.clipping * np.maximum(-table, 0.0).sum()
-        if not 0.0 < positive.sum() < np.inf:
+        if not LEAST < positive.sum() <= positive.sum() + below < np.inf:
             return own
         return (1 - self.share) * (positive + below * own) / (positive.sum() + below) + self.share * own
 
@@ -65,7 +67,7 @@ class Channel:
         positive, below = np.maximum(table, 0.0), self.clipping * np.maximum(-table, 0.0).sum()
         can_be = self.matches[pattern]
         q = self.made(table, self.own)[can_be].sum()
-        if not 0.0 < positive.sum() < np.inf:
+        if not LEAST < positive.sum() <= positive.sum() + below < np.inf:
             return q, 0.0, 0.0, self.operators[-1]
         clipped = below / (positive.sum() + below)
         seen = positive[can_be].sum()
