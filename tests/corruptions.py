@@ -1,7 +1,10 @@
 """Saved files, corrupted at random: each is refused by one of our errors, or loads as something whose answers are
 normalised and finite.
 
-``python tests/corruptions.py 5000`` tries so many; a seed may follow.
+    python tests/corruptions.py 20000 7        # so many, of a seed
+    python tests/corruptions.py 1 7 1234       # one of them again, whichever were tried before
+
+A file that fails is kept in build/corruptions, as ``SEED-NUMBER-FILE``; FILE is its place in `saved_files`.
 """
 
 from __future__ import annotations
@@ -26,6 +29,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+from sklearn.exceptions import NotFittedError
 
 import eigentree as et
 
@@ -304,7 +308,7 @@ def outcome(path: Path, rows: Any) -> str:
                 sums = lines.sum(axis=-1)
                 assert abs(sums - 1.0).max() < 1e-6, f"{type(thing).__name__}: probabilities sum to {sums}"
             asked(thing, rows)
-    except et.EigentreeError:
+    except (et.EigentreeError, NotFittedError):
         return "refused later"
     return "loaded"
 
@@ -389,19 +393,27 @@ def saved_files(folder: Path) -> tuple[list[bytes], list[Any]]:
     return files, asked_about
 
 
-def main(count: int = 1000, seed: int = 0) -> int:
-    random = np.random.default_rng(seed)
+def drawn(files: list[bytes], path: Path, seed: int, number: int) -> tuple[int, str]:
+    """Write the corrupted file of a number, the same whichever came before; return what was corrupted, and how."""
+    random = np.random.default_rng([seed, number])
+    file = int(random.integers(len(files)))
+    kind, raw = corrupted(files[file], files, random)
+    path.write_bytes(raw)
+    if kind == "document":
+        with_arrays_that_fit(path, random)
+    return file, kind
+
+
+def main(count: int = 1000, seed: int = 0, first: int = 0) -> int:
     found: Counter[str] = Counter()
     failures = 0
+    kept = Path(__file__).resolve().parents[1] / "build" / "corruptions"
     with tempfile.TemporaryDirectory() as folder:
         files, rows = saved_files(Path(folder))
         path = Path(folder) / "corrupted.eigentree"
-        for number in range(count):
-            file = random.integers(len(files))
-            kind, raw = corrupted(files[file], files, random)
-            path.write_bytes(raw)
-            if kind == "document":
-                with_arrays_that_fit(path, random)
+        for number in range(first, first + count):
+            file, kind = drawn(files, path, seed, number)
+            raw = path.read_bytes()
             started, memory = time.monotonic(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
             try:
                 found[f"{kind}: {outcome(path, rows[file])}"] += 1
@@ -410,13 +422,15 @@ def main(count: int = 1000, seed: int = 0) -> int:
                 assert time.monotonic() - started < 10, "the file took more than ten seconds"
             except BaseException:
                 failures += 1
-                print(f"corruption {number}, {kind}:\n{traceback.format_exc()}")
+                kept.mkdir(parents=True, exist_ok=True)
+                (kept / f"{seed}-{number}-{file}").write_bytes(raw)
+                print(f"python tests/corruptions.py 1 {seed} {number}  # {kind}\n{traceback.format_exc()}")
                 if failures > 20:
                     break
     print(*(f"{what}: {times}" for what, times in sorted(found.items())), sep="\n")
-    print(f"{sum(found.values())} corrupted files, {failures} foreign exceptions")
+    print(f"{sum(found.values())} corrupted files, {failures} failures")
     return 1 if failures else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(*map(int, sys.argv[1:3])))
+    sys.exit(main(*map(int, sys.argv[1:4])))

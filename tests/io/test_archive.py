@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 import safetensors.numpy
-from corruptions import corrupted, header_of, outcome, resealed, saved_files, with_header
+from corruptions import drawn, header_of, outcome, resealed, saved_files, with_header
 
 import eigentree as et
 from eigentree.data.tables.columns import Columns, columns_content
@@ -313,14 +313,11 @@ def test_a_large_sparse_file_is_not_read_into_memory(saved: Path) -> None:
 
 def test_corrupted_files(tmp_path: Path) -> None:
     """`python tests/corruptions.py 5000` tries more of them."""
-    random = np.random.default_rng(20)
     files, rows = saved_files(tmp_path)
     path = tmp_path / "corrupted"
     found = set()
-    for _ in range(300):
-        file = random.integers(len(files))
-        kind, raw = corrupted(files[file], files, random)
-        path.write_bytes(raw)
+    for number in range(300):
+        file, kind = drawn(files, path, 20, number)
         found.add((kind, outcome(path, rows[file])))
     assert {("flip", "refused"), ("document", "refused"), ("numbers", "loaded")} <= found
 

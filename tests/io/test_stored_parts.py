@@ -167,3 +167,16 @@ def test_classes(change: Callable[[Any], None], message: str, tmp_path: Path) ->
     model.fit(ROWS, np.repeat(["a", "b"], 150))
     told = refusal(model, lambda d: change(d["content"]["fitted"]), tmp_path / "f")
     assert told.startswith(message)
+
+
+@pytest.mark.parametrize("entry", [5e-324, 0.0, 0.5, 1e308])
+def test_operators_are_normalised(entry: float, tmp_path: Path) -> None:
+    """The first entry of the root is that of the constant features: the sum over all rows."""
+    path = tmp_path / "f"
+    et.SpectralJunctionTree(et.zoo.Mixture(2)).fit(ROWS).save(path)
+    header, data = header_of(path.read_bytes())
+    (place,) = (header[name]["data_offsets"][0] for name in header if name.endswith("model.fit.cores"))
+    assert np.frombuffer(data[place : place + 8])[0] == pytest.approx(1.0)
+    path.write_bytes(resealed(header, data[:place] + np.float64(entry).tobytes() + data[place + 8 :]))
+    with pytest.raises(et.FileError, match=r"the operators of a model sum to .* over all rows, not to 1"):
+        et.load(path)

@@ -69,6 +69,11 @@ def read_model(reader: Reader, content: Any, plan: ViewPlan, columns: Columns) -
     scales = read_scales(reader, entry.content.get("scales", []), numbers, len(states))
     settings = _settings(reader, entry, with_levels(states, hats))
     fit = _read_fit(reader.within("fit"), entry["fit"], plan, hats)
+    for each in (fit, fit.apart):
+        if each is not None and each.sums_to_one:
+            total = each.chain_rule.total(each.values(settings[0]))
+            if not abs(total - 1.0) <= SUM_ROUNDING:
+                raise FileError(f"the operators of a model sum to {total:.6g} over all rows, not to 1")
     return model_of(fit, *settings, columns, scales)
 
 
