@@ -20,6 +20,9 @@ import eigentree as et
 
 STRUCTURE = et.zoo.Mixture(hidden_states=3)
 
+OTHER_SCHEDULERS = pytest.mark.filterwarnings("ignore:Running on a single-machine scheduler:UserWarning")
+"""Of tests that compare a cluster's results with those of this process, which earlier versions of Dask warn of."""
+
 
 @pytest.fixture(scope="module")
 def client() -> Iterator[Any]:
@@ -158,6 +161,7 @@ def test_results_are_lazy_frames(client: Any, table: pd.DataFrame) -> None:
     assert predicted.compute().columns.tolist() == ["democrat", "republican"]
 
 
+@OTHER_SCHEDULERS
 def test_samples_come_in_partitions(client: Any, table: pd.DataFrame) -> None:
     model = et.SpectralJunctionTree(STRUCTURE).fit(table)
     drawn = model.sample(10_001, seed=3, partitions=4)
@@ -171,8 +175,11 @@ def test_samples_come_in_partitions(client: Any, table: pd.DataFrame) -> None:
     assert abs((rows["party"] == "democrat").mean() - expected) < 0.02
     with pytest.raises(et.DataError, match="3 rows cannot be sampled in 4 partitions"):
         model.sample(3, partitions=4)
+    with pytest.raises(et.ParameterError, match="partitions is a whole number of at most"):
+        model.sample(10**12, partitions=2**31)
 
 
+@OTHER_SCHEDULERS
 def test_imputation_by_samples_is_reproducible(table: pd.DataFrame) -> None:
     model = et.SpectralJunctionTree(STRUCTURE).fit(table)
     filled = model.impute(dd.from_pandas(table, npartitions=4), method="sample", seed=1)

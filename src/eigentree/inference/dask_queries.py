@@ -22,6 +22,9 @@ __all__ = ["drawn_lazily", "filled_lazily", "numbers_predicted_lazily", "predict
 SCORES = "log_probability"
 """The name of a series of scores."""
 
+MOST_PARTITIONS = 2**16
+"""Most partitions that rows are sampled in: Dask takes 0.1 ms and 4 kB for each before any is computed."""
+
 
 def scored_lazily(model: Any, frame: Any) -> Any:
     """Return a Dask Series of the log probability of each row of a Dask DataFrame."""
@@ -69,7 +72,7 @@ def drawn_lazily(
     model: Any, columns: Columns, n: int, seed: Seed, given: Mapping[str, Any] | None, partitions: int
 ) -> Any:
     """Return a Dask DataFrame of rows sampled from a model, in partitions of about equally many."""
-    n, partitions = whole_number("n", n), whole_number("partitions", partitions)
+    n, partitions = whole_number("n", n), whole_number("partitions", partitions, most=MOST_PARTITIONS)
     if partitions > n:
         raise DataError(f"{n} rows cannot be sampled in {partitions} partitions; take at most one per row")
     check_cells(
