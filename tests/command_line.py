@@ -10,6 +10,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pandas as pd
+
 import eigentree as et
 from eigentree.cli.main import main
 
@@ -33,6 +35,11 @@ def answer(line: str, stdin: bytes = b"") -> str:
     code, out, errors = call(line, stdin)
     assert code == 0, errors
     return out
+
+
+def read_answer(line: str) -> pd.DataFrame:
+    """Return the table that a command writes, each number as it was: pandas 2 rounds others a little."""
+    return pd.read_csv(io.StringIO(answer(line)), float_precision="round_trip")
 
 
 def in_shell(line: str, **options: object) -> subprocess.CompletedProcess[bytes]:

@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from command_line import answer, call, in_shell
+from command_line import answer, call, in_shell, read_answer
 from sklearn.base import clone
 
 import eigentree as et
@@ -108,7 +108,7 @@ def test_fit_and_score_are_those_of_the_library(here: Path) -> None:
     assert loaded.columns_.names == tuple(frame().columns)
     np.testing.assert_array_equal(loaded.score_samples(frame()), model.score_samples(frame()))
     answer("eigentree score model.eigentree mushrooms.csv --missing '?' -o scores.csv")
-    scores = pd.read_csv("scores.csv")["log_probability"]
+    scores = pd.read_csv("scores.csv", float_precision="round_trip")["log_probability"]
     np.testing.assert_array_equal(scores, model.score_samples(frame()))
     assert pd.read_csv("scores.csv")["row"].tolist() == list(range(ROWS))
     summary = json.loads(answer("eigentree score model.eigentree mushrooms.csv --missing '?' --summary --json"))
@@ -120,7 +120,7 @@ def test_fit_and_score_are_those_of_the_library(here: Path) -> None:
 def test_predict_is_that_of_the_library_and_needs_no_target(here: Path) -> None:
     expected = et.load("model.eigentree").predict_proba(frame(), target="odor")
     code, out, errors = call("eigentree predict model.eigentree mushrooms.csv --missing '?' --target odor")
-    found = pd.read_csv(io.StringIO(out))
+    found = pd.read_csv(io.StringIO(out), float_precision="round_trip")
     labels = expected.states[1]
     np.testing.assert_array_equal(found[[f"P(odor={label})" for label in labels]], expected)
     assert found["odor"].tolist() == [labels[place] for place in np.argmax(expected, axis=1)]
@@ -133,9 +133,9 @@ def test_predict_is_that_of_the_library_and_needs_no_target(here: Path) -> None:
 
 def test_hidden_variables_are_predicted_and_decoded(here: Path) -> None:
     model = et.load("model.eigentree")
-    proba = pd.read_csv(io.StringIO(answer("eigentree predict model.eigentree mushrooms.csv --missing ? -t h")))
+    proba = read_answer("eigentree predict model.eigentree mushrooms.csv --missing ? -t h")
     np.testing.assert_array_equal(proba[["P(h=0)", "P(h=1)", "P(h=2)"]], model.predict_proba(frame(), target="h"))
-    decoded = pd.read_csv(io.StringIO(answer("eigentree decode model.eigentree mushrooms.csv --missing ?")))
+    decoded = read_answer("eigentree decode model.eigentree mushrooms.csv --missing ?")
     expected = model.decode(frame())
     np.testing.assert_array_equal(decoded[["h"]], expected.states)
     np.testing.assert_array_equal(decoded["log_probability"], expected.log_prob)
@@ -198,7 +198,7 @@ def test_classes_are_those_of_the_library(here: Path) -> None:
     rows = frame().fillna("?")  # as it was trained, without --missing
     X, y = rows.drop(columns="class"), rows["class"]
     model = et.JunctionTreeClassifier(et.EMJunctionTree(et.zoo.Mixture(2), random_state=0)).fit(X, y)
-    found = pd.read_csv(io.StringIO(answer("eigentree classify apply classes.eigentree mushrooms.csv")))
+    found = read_answer("eigentree classify apply classes.eigentree mushrooms.csv")
     np.testing.assert_array_equal(found[["P(class=e)", "P(class=p)"]], model.predict_proba(X))
     assert found["class"].tolist() == model.predict(X).tolist()
 
@@ -211,7 +211,7 @@ def test_conditional_training_is_that_of_the_library(here: Path) -> None:
     rows = frame().fillna("?")
     classes = rows.pop("class")
     expected = clone(model).fit(rows, classes).predict_proba(rows)
-    found = pd.read_csv(io.StringIO(answer("eigentree classify apply trained.eigentree mushrooms.csv")))
+    found = read_answer("eigentree classify apply trained.eigentree mushrooms.csv")
     np.testing.assert_allclose(found[["P(class=e)", "P(class=p)"]], expected)
 
 
@@ -450,15 +450,15 @@ def test_sequences_are_those_of_the_library(here: Path, steps: pd.DataFrame) -> 
     decoded = frame(io.StringIO(answer("eigentree decode hmm.eigentree steps.csv --missing ? --sequence id")))
     assert decoded["id"].tolist() == rows["id"].tolist()
     assert decoded["state"].astype(int).tolist() == model.decode(rows).states.tolist()
-    proba = pd.read_csv(io.StringIO(answer("eigentree predict hmm.eigentree steps.csv --missing ? -t state")))
+    proba = read_answer("eigentree predict hmm.eigentree steps.csv --missing ? -t state")
     np.testing.assert_allclose(proba[["P(state=0)", "P(state=1)"]], model.predict_proba(rows))
-    after = pd.read_csv(io.StringIO(answer("eigentree predict hmm.eigentree steps.csv --missing ? -t job")))
+    after = read_answer("eigentree predict hmm.eigentree steps.csv --missing ? -t job")
     expected = model.predict_next_proba(rows, target="job")
     np.testing.assert_allclose(after[["P(job=a)", "P(job=b)", "P(job=c)"]], expected)
-    filled = pd.read_csv(io.StringIO(answer("eigentree impute hmm.eigentree steps.csv --missing ?")))
+    filled = read_answer("eigentree impute hmm.eigentree steps.csv --missing ?")
     assert (filled[["id", "job", "kids"]] == model.impute(rows)).all(axis=None)
     assert filled["kind"].tolist() == steps["kind"].tolist()
-    drawn = pd.read_csv(io.StringIO(answer("eigentree sample hmm.eigentree -n 3 --length 4 --seed 2")))
+    drawn = read_answer("eigentree sample hmm.eigentree -n 3 --length 4 --seed 2")
     assert drawn["id"].tolist() == [row // 4 for row in range(12)]
     assert set(drawn["job"]) <= {"a", "b", "c"}
     assert set(drawn["kids"]) <= {5, 6}
@@ -525,7 +525,7 @@ def test_the_chains_of_a_factorial_hmm_have_names(here: Path, steps: pd.DataFram
     rows = steps.drop(columns="kind")
     model = et.EMHMM((2, 2), random_state=0, sequence="id", init="random", n_init=1, max_iter=5).fit(rows)
     model.save("chains.eigentree")
-    decoded = pd.read_csv(io.StringIO(answer("eigentree decode chains.eigentree steps.csv --missing ?")))
+    decoded = read_answer("eigentree decode chains.eigentree steps.csv --missing ?")
     states, proba = model.decode(rows).states, model.predict_proba(rows)
     for name in ("chain 0", "chain 1"):
         np.testing.assert_array_equal(decoded[name], states[name])
@@ -547,7 +547,7 @@ def test_the_model_of_sequences_takes_frames_in_python(here: Path, steps: pd.Dat
 
 def test_sequences_are_classified_compared_and_selected(here: Path, steps: pd.DataFrame) -> None:
     answer("eigentree classify train steps.csv --missing ? --sequence id -t kind --hidden 1 -o kinds.eigentree")
-    facts = pd.read_csv(io.StringIO(answer("eigentree classify apply kinds.eigentree steps.csv --missing ?")))
+    facts = read_answer("eigentree classify apply kinds.eigentree steps.csv --missing ?")
     rows, kinds = steps.drop(columns="kind"), steps.groupby("id", sort=False)["kind"].first()
     model = et.JunctionTreeClassifier(et.EMHMM(1, random_state=0, sequence="id")).fit(rows, kinds.to_numpy())
     np.testing.assert_allclose(facts[["P(kind=e)", "P(kind=o)"]], model.predict_proba(rows))
@@ -569,16 +569,16 @@ def test_sequences_are_classified_compared_and_selected(here: Path, steps: pd.Da
 
 @pytest.mark.parametrize("training", ["generative", "conditional --alpha 1"])
 def test_steps_are_classified(here: Path, steps: pd.DataFrame, training: str) -> None:
-    table = steps.assign(half=np.where(steps.groupby("id").cumcount() % 2, "odd", "even")).drop(columns="kind")
-    table.to_csv("halves.csv", index=False, na_rep="?")
+    halves = steps.assign(half=np.where(steps.groupby("id").cumcount() % 2, "odd", "even")).drop(columns="kind")
+    halves.to_csv("halves.csv", index=False, na_rep="?")
     line = "halves.csv --missing ? -t half --class-as steps -o halves.eigentree"
     answer(f"eigentree classify train {line} --sequence id --hidden 1 --training {training}")
     apply = "eigentree classify apply halves.eigentree halves.csv --missing ?"
-    found = pd.read_csv(io.StringIO(answer(apply)))
-    np.testing.assert_allclose(found["P(half=odd)"], et.load("halves.eigentree").predict_proba(table)[:, 1])
-    assert found["id"].tolist() == table["id"].tolist()
-    assert (found["half"] == table["half"]).all()
-    assert f"accuracy 100.0 % on {len(table)} with a known label" in call(apply)[2]
+    found = read_answer(apply)
+    np.testing.assert_allclose(found["P(half=odd)"], et.load("halves.eigentree").predict_proba(halves)[:, 1])
+    assert found["id"].tolist() == halves["id"].tolist()
+    assert (found["half"] == halves["half"]).all()
+    assert f"accuracy 100.0 % on {len(halves)} with a known label" in call(apply)[2]
     assert "name these by --sequence" in call(f"eigentree classify train {line}")[2]
 
 
