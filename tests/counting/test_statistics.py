@@ -27,10 +27,6 @@ def rows_of(seed: int, count: int = 300, holes: float = 0.0, graph: et.LatentGra
 
 def assert_same(one: Statistics, other: Statistics) -> None:
     first, second = one.arrays(), other.arrays()
-    # A residual of zeros and none at all say the same.
-    for arrays in (first, second):
-        if "residual" in arrays and not arrays["residual"].any():
-            del arrays["residual"]
     assert first.keys() == second.keys()
     for name in first:
         assert_array_equal(first[name], second[name], err_msg=name)

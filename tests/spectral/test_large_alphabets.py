@@ -65,7 +65,7 @@ def test_a_fit_does_not_depend_on_how_tables_are_kept() -> None:
     graph, X = few_of_many(40, 5_000, seed=2)
     plan = ViewPlan.build(graph)
     dense = Statistics.empty(plan).update(X).counts
-    layout = CountLayout.of([*dense.groups, *dense.layout.covered], dense.columns.states, dense_cells=100)
+    layout = CountLayout.of(dense.groups, dense.columns.states, dense_cells=100)
     codes = np.asfortranarray(X.astype(np.uint8))
     sparse = et.Counts.laid_out(dense.columns, layout).count(iter([(codes, None)]))
     assert sparse.sparse

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from eigentree.counting.joint_table import DENSE_CELLS, JointTable
 from eigentree.errors import DataError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
@@ -24,17 +24,6 @@ if TYPE_CHECKING:
 __all__ = ["CountLayout", "Holders"]
 
 Group = tuple[int, ...]
-
-
-class _Covered(NamedTuple):
-    """A group that is a margin of a larger one's array, its shape, and where its counts lie in the residual.
-
-    Rows that have all cells of this group but not of the larger one are counted apart, in the residual.
-    """
-
-    holder: Group
-    shape: Group
-    part: slice
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,45 +37,20 @@ class CountLayout:
         Numbers of states of the columns of each group.
     dense : tuple of int
         The groups that are kept as arrays, in the order in which they lie end to end.
-    covered : mapping of tuple of int to (holder, shape, part)
-        The groups that are margins of another one's array.
-    group_start, columns, states, table_start : array
+    tables : GroupTables
         The same for the compiled loops.
     """
 
     groups: tuple[Group, ...]
     shapes: tuple[Group, ...]
     dense: tuple[int, ...]
-    covered: Mapping[Group, _Covered]
-    group_start: Integers
-    columns: Integers
-    states: Integers
-    table_start: Integers
-    _found: dict[Any, tuple[list[Holders], list[Holders]]] = field(default_factory=dict, repr=False)
+    tables: GroupTables
+    _found: dict[tuple[Group, ...], list[Holders]] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(cls, groups: Sequence[Group], states: Sequence[int], dense_cells: int = DENSE_CELLS) -> CountLayout:
-        """Return the layout of some groups of columns; those that another small table covers are margins of it.
-
-        A table of more than `dense_cells` cells is kept as the codes that occur.
-        """
-        kept: list[Group] = []
-        covered: dict[Group, _Covered] = {}
-        holding: dict[int, list[Group]] = {}
-        end = 0
-        for group in sorted(set(groups), key=lambda group: (-len(group), group)):
-            shape = tuple(states[column] for column in group)
-            rarest = min((holding.get(column, []) for column in group), key=len)
-            holder = next((other for other in rarest if set(group) <= set(other)), None)
-            if holder is not None:
-                covered[group] = _Covered(holder, shape, slice(end, end + math.prod(shape)))
-                end += math.prod(shape)
-                continue
-            kept.append(group)
-            if math.prod(shape) <= dense_cells:
-                for column in group:
-                    holding.setdefault(column, []).append(group)
-        kept.sort()
+        """Return the layout of some groups; those of more than `dense_cells` cells are kept as codes that occur."""
+        kept = sorted(set(groups))
         shapes = [tuple(states[column] for column in group) for group in kept]
         for group, shape in zip(kept, shapes, strict=True):
             if math.prod(shape) > np.iinfo(np.int64).max:
@@ -96,11 +60,12 @@ class CountLayout:
             tuple(kept),
             tuple(shapes),
             dense,
-            covered,
-            np.cumsum([0, *(len(kept[g]) for g in dense)]),
-            np.array([column for g in dense for column in kept[g]], np.int64),
-            np.array([size for g in dense for size in shapes[g]], np.int64),
-            np.cumsum([0, *(math.prod(shapes[g]) for g in dense)]),
+            GroupTables(
+                np.cumsum([0, *(len(kept[g]) for g in dense)]),
+                np.array([column for g in dense for column in kept[g]], np.int64),
+                np.array([size for g in dense for size in shapes[g]], np.int64),
+                np.cumsum([0, *(math.prod(shapes[g]) for g in dense)]),
+            ),
         )
 
     def empty_sparse(self) -> dict[int, JointTable]:
@@ -110,14 +75,9 @@ class CountLayout:
         return {g: JointTable(self.groups[g], self.shapes[g], none, none) for g in sparse}
 
     @property
-    def group_tables(self) -> GroupTables:
-        """The groups that are kept as arrays."""
-        return GroupTables(self.group_start, self.columns, self.states, self.table_start)
-
-    @cached_property
-    def residual_size(self) -> int:
-        """How many cells the covered groups have."""
-        return max((covered.part.stop for covered in self.covered.values()), default=0)
+    def cells(self) -> int:
+        """How many cells the groups have that are kept as arrays."""
+        return int(self.tables.table_start[-1])
 
     @cached_property
     def _place(self) -> dict[int, int]:
@@ -126,7 +86,7 @@ class CountLayout:
     def part(self, g: int) -> slice:
         """Return where the array of a group lies."""
         k = self._place[g]
-        return slice(int(self.table_start[k]), int(self.table_start[k + 1]))
+        return slice(int(self.tables.table_start[k]), int(self.tables.table_start[k + 1]))
 
     @cached_property
     def _holding(self) -> dict[int, list[tuple[int, frozenset[int]]]]:
@@ -145,36 +105,22 @@ class CountLayout:
         rarest = min((self._holding.get(column, []) for column in columns), key=len)
         return next((g for g, members in rarest if members.issuperset(columns)), -1)
 
-    def holders(self, groups: tuple[Group, ...], residual: bool) -> tuple[list[Holders], list[Holders]]:
-        """Return the arrays that hold several groups of columns, and those in the residual.
-
-        Groups that no array holds are no members. With a residual, a covered group is a margin of its own holder,
-        to which its residual belongs.
-        """
-        if (groups, residual) not in self._found:
-            arrays, rests = [], []
+    def holders(self, groups: tuple[Group, ...]) -> list[Holders]:
+        """Return the arrays that hold several groups of columns; groups that no array holds are no members."""
+        if groups not in self._found:
+            alike: dict[tuple[Group, Group], list[tuple[int, Group, int]]] = {}
             for k, columns in enumerate(groups):
-                covered = self.covered.get(tuple(sorted(columns))) if residual else None
-                g = self.holder(columns if covered is None else covered.holder)
+                g = self.holder(columns)
                 if g in self._place:
-                    arrays.append((k, columns, self.groups[g], self.shapes[g], self.part(g).start))
-                if covered is not None:
-                    rests.append((k, columns, tuple(sorted(columns)), covered.shape, covered.part.start))
-            self._found[groups, residual] = _of_one_shape(arrays), _of_one_shape(rests)
-        return self._found[groups, residual]
-
-
-def _of_one_shape(found: Sequence[tuple[int, Group, Group, Group, int]]) -> list[Holders]:
-    """Return holders of (number, columns, columns of the array, shape, start), those of one shape together."""
-    alike: dict[tuple[Group, Group], list[tuple[int, Group, int]]] = {}
-    for k, columns, group, shape, start in found:
-        order = tuple(group.index(column) for column in columns)
-        alike.setdefault((shape, order), []).append((k, group, start))
-    made = []
-    for (shape, order), members in alike.items():
-        numbers, groups, starts = zip(*members, strict=True)
-        made.append(Holders(list(numbers), np.array(groups), np.array(starts), np.array(shape), order))
-    return made
+                    order = tuple(self.groups[g].index(column) for column in columns)
+                    held = k, self.groups[g], self.part(g).start
+                    alike.setdefault((self.shapes[g], order), []).append(held)
+            made = []
+            for (shape, order), members in alike.items():
+                numbers, arrays, starts = zip(*members, strict=True)
+                made.append(Holders(list(numbers), np.array(arrays), np.array(starts), np.array(shape), order))
+            self._found[groups] = made
+        return self._found[groups]
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
 import numpy as np
 
-from eigentree.core.counting.group_counting import GroupCounter, GroupTables, weigh_groups
+from eigentree.core.counting.group_counting import GroupCounter, weigh_groups
 from eigentree.counting.additive import Additive, require_added, total_rows
 from eigentree.counting.count_layout import CountLayout
 from eigentree.counting.joint_table import JointTable, collected
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-    from eigentree.arrays import Booleans, Codes, Floats, Integers
+    from eigentree.arrays import Codes, Floats, Integers
     from eigentree.counting.joint_table import ColumnFeatures
     from eigentree.data.tables.rows import Rows
     from eigentree.graphs.graph import LatentGraph
@@ -61,8 +61,6 @@ class Counts(Additive):
         The tables that are kept as arrays, end to end.
     sparse : dict of int to JointTable
         The others, by the number of their group.
-    residual : array or None
-        The rows that a covered group has and its holder has not; None where no row had a missing cell.
     rows : float
         How many rows were counted, or the sum of their weights.
 
@@ -80,7 +78,6 @@ class Counts(Additive):
     layout: CountLayout
     dense: NDArray[Any]
     sparse: dict[int, JointTable]
-    residual: NDArray[Any] | None
     rows: float
 
     def __init__(self, graph: LatentGraph, groups: Sequence[Sequence[str]]) -> None:
@@ -101,17 +98,14 @@ class Counts(Additive):
         layout: CountLayout,
         dense: NDArray[Any] | None = None,
         sparse: dict[int, JointTable] | None = None,
-        residual: NDArray[Any] | None = None,
         rows: float = 0,
     ) -> Counts:
         """Return counts of the groups of a layout, without any row unless their tables are given."""
-        dense = np.zeros(int(layout.table_start[-1]), np.int64) if dense is None else dense
+        dense = np.zeros(layout.cells, np.int64) if dense is None else dense
         dense.flags.writeable = False
         sparse = layout.empty_sparse() if sparse is None else sparse
         made = object.__new__(cls)
-        made.__dict__.update(
-            columns=columns, layout=layout, dense=dense, sparse=sparse, residual=residual, rows=rows
-        )
+        made.__dict__.update(columns=columns, layout=layout, dense=dense, sparse=sparse, rows=rows)
         return made
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -151,15 +145,11 @@ class Counts(Additive):
     def _combined(self, other: Counts, sign: int) -> Counts:
         if self.groups != other.groups or self.columns != other.columns:
             raise DataError(_not_the_same(self.columns, other.columns))
-        residual = self.residual
-        if other.residual is not None:
-            residual = sign * other.residual if residual is None else residual + sign * other.residual
         found = Counts.laid_out(
             self.columns,
             self.layout,
             self.dense + other.dense if sign > 0 else self.dense - other.dense,
             {g: table.plus(other.sparse[g], sign) for g, table in self.sparse.items()},
-            residual,
             total_rows(self.rows, other.rows, sign),
         )
         if sign < 0:
@@ -168,33 +158,20 @@ class Counts(Additive):
 
     def arrays(self) -> list[NDArray[Any]]:
         """Return all arrays of counts."""
-        residual = [] if self.residual is None else [self.residual]
-        return [self.dense, *residual, *(table.values for table in self.sparse.values())]
-
-    def _table(self, g: int) -> JointTable:
-        """Return the table of one counted group."""
-        if g in self.sparse:
-            return self.sparse[g]
-        return JointTable(self.groups[g], self.layout.shapes[g], None, self.dense[self.layout.part(g)])
+        return [self.dense, *(table.values for table in self.sparse.values())]
 
     def find(self, columns: Sequence[int]) -> JointTable:
         """Return the counts of some columns, from the smallest counted group that has them all."""
         if not len(columns):
             raise DataError("name at least one variable, whose counts are wanted")
-        covered = self.layout.covered.get(tuple(sorted(columns)))
-        if self.residual is None or covered is None:
-            return self._table(self._holder(tuple(columns))).marginal(columns)
-        # The residual is what its own holder lacks, which need not be the smallest.
-        table = self._table(self._holder(covered.holder)).marginal(columns)
-        rest = JointTable(tuple(sorted(columns)), covered.shape, None, self.residual[covered.part])
-        return table.plus(rest.marginal(columns), 1)
-
-    def _holder(self, columns: tuple[int, ...]) -> int:
-        g = self.layout.holder(columns)
+        g = self.layout.holder(tuple(columns))
         if g < 0:
             names = [self.columns.names[column] for column in columns]
             raise DataError(f"the variables {names} were not counted together; count them as a group first")
-        return g
+        if g in self.sparse:
+            return self.sparse[g].marginal(columns)
+        table = JointTable(self.groups[g], self.layout.shapes[g], None, self.dense[self.layout.part(g)])
+        return table.marginal(columns)
 
     @cached_property
     def singles(self) -> tuple[Floats, ...]:
@@ -234,12 +211,9 @@ class Counts(Additive):
         shape = states if features is None else features.widths[list(groups[0])]
         sums, totals = np.zeros((len(groups), *shape)), np.zeros(len(groups))
         alone = set(range(len(groups)))
-        arrays, rests = self.layout.holders(tuple(groups), self.residual is not None)
-        for held in arrays:
+        for held in self.layout.holders(tuple(groups)):
             held.sum_up(self.dense, features, sums, totals)
             alone.difference_update(held.members)
-        for held in rests:
-            held.sum_up(np.asarray(self.residual), features, sums, totals)
         for k in alone:
             table = self.find(groups[k])
             totals[k] = table.total
@@ -346,17 +320,16 @@ class Accumulator:
     def __init__(self, layout: CountLayout) -> None:
         self.layout = layout
         self.rows: float = 0
-        self.ones = GroupCounter(layout.group_tables)
-        self.whole = np.zeros(int(layout.table_start[-1]), np.int64)
+        self.ones = GroupCounter(layout.tables)
+        self.whole = np.zeros(layout.cells, np.int64)
         self.weighted: Floats | None = None
-        self.residual: NDArray[Any] | None = None
         self.empty = layout.empty_sparse()
         self.parts: dict[int, list[tuple[Integers, NDArray[Any]]]] = {g: [] for g in self.empty}
 
     def add(self, codes: Codes, weights: NDArray[Any] | None) -> None:
         """Count rows of codes, each as often as its weight says."""
         if weights is None:
-            missing = self.ones.add(codes.T)
+            self.ones.add(codes.T)
             self.rows += len(codes)
         else:
             whole = weights.dtype.kind in "iub"
@@ -364,37 +337,10 @@ class Accumulator:
             if not whole and self.weighted is None:
                 self.weighted = np.zeros(len(self.whole))
             tables: Any = self.whole if whole else self.weighted
-            missing = weigh_groups(codes.T, weights, self.layout.group_tables, tables)
+            weigh_groups(codes.T, weights, self.layout.tables, tables)
             self.rows += weights.sum().item()
         for g in self.empty:
             self._add_sparse(g, codes, weights)
-        if missing.any():
-            self._add_residual(codes, weights, set(np.flatnonzero(missing).tolist()))
-
-    def _add_residual(self, codes: Codes, weights: NDArray[Any] | None, missing: set[int]) -> None:
-        """Count the rows that a covered group has and its holder has not, for want of a cell."""
-        layout = self.layout
-        size = {int(c): int(n) for c, n in zip(layout.columns, layout.states, strict=True)}
-        absent: dict[tuple[int, ...], Booleans] = {}
-        for group, (holder, shape, cells) in layout.covered.items():
-            if missing.isdisjoint(holder):
-                continue
-            if holder not in absent:
-                absent[holder] = np.logical_or.reduce([codes[:, column] == size[column] for column in holder])
-            chosen = absent[holder]
-            dtype = np.int64 if weights is None else weights.dtype
-            if self.residual is None:
-                self.residual = np.zeros(layout.residual_size, dtype)
-            elif self.residual.dtype != dtype:
-                self.residual = self.residual.astype(np.float64)
-            counted = np.ones(int(chosen.sum()), dtype) if weights is None else weights[chosen]
-            width, size_of_table = len(group), cells.stop - cells.start
-            weigh_groups(
-                np.stack([codes[:, column][chosen] for column in group]),
-                counted.astype(self.residual.dtype, copy=False),
-                GroupTables(*map(np.array, ([0, width], range(width), shape, [0, size_of_table]))),
-                self.residual[cells],
-            )
 
     def _add_sparse(self, g: int, codes: Codes, weights: NDArray[Any] | None) -> None:
         table = self.empty[g]
@@ -417,7 +363,7 @@ class Accumulator:
         for g, parts in self.parts.items():
             if parts:
                 sparse[g] = JointTable(self.empty[g].columns, self.empty[g].shape, *_merged(parts))
-        return Counts.laid_out(columns, self.layout, dense, sparse, self.residual, self.rows)
+        return Counts.laid_out(columns, self.layout, dense, sparse, self.rows)
 
 
 def _merged(parts: Sequence[tuple[Integers, NDArray[Any]]]) -> tuple[Integers, NDArray[Any]]:

@@ -45,8 +45,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Statistics", "check_counts"]
 
-RESIDUAL = "holes"  # the name of this entry in files
-
 
 @dataclass(frozen=True, eq=False)
 class Statistics(StoredCounts):
@@ -239,8 +237,6 @@ class Statistics(StoredCounts):
         counts, sample = self.counts, self.sample
         sparse = [counts.sparse[g] for g in sorted(counts.sparse)]
         writer.array("dense", counts.dense)
-        if counts.residual is not None:
-            writer.array("residual", counts.residual)
         if sparse:
             writer.array("keys", np.concatenate([table.keys for table in sparse if table.keys is not None]))
             writer.array("values", np.concatenate([table.values for table in sparse]))
@@ -252,9 +248,8 @@ class Statistics(StoredCounts):
         return {
             **numbers,
             "columns": columns_content(self.columns),
-            "groups": [list(group) for group in (*counts.layout.groups, *counts.layout.covered)],
+            "groups": [list(group) for group in counts.groups],
             "rows": plain(counts.rows, "the number of rows"),
-            RESIDUAL: counts.residual is not None,
             "sparse": [len(table.values) for table in sparse],
             "sample": len(sample.hashes),
             "known_to": sample.known_to,
@@ -263,7 +258,7 @@ class Statistics(StoredCounts):
     @classmethod
     def _read(cls, reader: Reader, content: Any) -> Statistics:
         """Return the statistics of a document and the arrays of the file; raise `FileError` where they are none."""
-        entries = ("columns", "groups", "rows", RESIDUAL, "sparse", "sample", "known_to")
+        entries = ("columns", "groups", "rows", "sparse", "sample", "known_to")
         entry = Section(content, "statistics", entries, ("scales", "hats"))
         columns, table = columns_of(entry["columns"]), None
         scales = read_scales(reader, entry.content.get("scales", []), columns.number_places, len(columns.names))
@@ -274,8 +269,7 @@ class Statistics(StoredCounts):
             columns, table = with_states(columns, scales, hats), columns
         layout = _checked_layout(entry.items("groups"), columns)
         rows = stored_rows(entry)
-        dense = reader.array("dense", COUNTED, int(layout.table_start[-1]))
-        residual = reader.array("residual", COUNTED, layout.residual_size) if entry.flag(RESIDUAL) else None
+        dense = reader.array("dense", COUNTED, layout.cells)
         sizes, sparse = entry.wholes("sparse"), layout.empty_sparse()
         if len(sizes) != len(sparse):
             raise FileError("there is not one sparse table per large group")
@@ -291,7 +285,7 @@ class Statistics(StoredCounts):
             reader.array("sample_weights", COUNTED, size),
             entry.whole("known_to", -1, EVERY_HASH),
         )
-        counts = Counts.laid_out(columns, layout, dense, sparse, residual, rows)
+        counts = Counts.laid_out(columns, layout, dense, sparse, rows)
         return _fitting(Statistics(counts, sample, scales, table))
 
 
@@ -341,8 +335,7 @@ def _fitting(statistics: Statistics) -> Statistics:
             part.min(initial=0) >= -ROUNDING and part.max(initial=0) <= most
             for part in (*counts.arrays(), sample.weights)
         )
-        and len(counts.dense) == counts.layout.table_start[-1]
-        and (counts.residual is None or len(counts.residual) == counts.layout.residual_size)
+        and len(counts.dense) == counts.layout.cells
         and sample.codes.shape == (len(sample.hashes), len(states))
         and len(sample.weights) == len(sample.hashes)
         and bool((sample.weights > 0).all() and (sample.codes <= states).all())
@@ -363,10 +356,8 @@ def check_counts(plan: ViewPlan, counts: Counts) -> None:
     """Raise `DataError` unless counts are of a plan's columns, and of all groups that it needs."""
     if not counts.columns.are_of(plan.graph):
         raise DataError("the counts are of other columns than the structure's; count with the same graph")
-    own = {*counts.layout.groups, *counts.layout.covered}
     for group in plan.groups():
-        columns = tuple(sorted(map(plan.graph.column, group)))
-        if columns not in own and counts.layout.holder(columns) < 0:
+        if counts.layout.holder(tuple(sorted(map(plan.graph.column, group)))) < 0:
             raise DataError(
                 f"the columns {list(group)} were not counted together; count for the same structure, views and "
                 f"max_rank as the estimator's"

@@ -48,9 +48,8 @@ class _HatCounter:
         self.missing = [states if scale is None else LEVELS for scale, states in every]
         shown = {id(scale): _spans(scale.hats(states)) for scale, states in every if scale is not None}
         self.hats = [None if scale is None else shown[id(scale)] for scale in scales]
-        self.dense = np.zeros(int(layout.table_start[-1]))
+        self.dense = np.zeros(layout.cells)
         self.sparse = layout.empty_sparse()
-        self.residual: Floats | None = None
         self.rows: float = 0
 
     def add(self, codes: Codes, weights: NDArray[Any] | None) -> None:
@@ -60,20 +59,13 @@ class _HatCounter:
         known = np.stack([codes[:, c] != missing for c, missing in enumerate(self.missing)], axis=1)
         dense = set(layout.dense)
         for g, (group, shape) in enumerate(zip(layout.groups, layout.shapes, strict=True)):
-            for keys, values in self._hats(codes, weights, group, shape, _all(known, group)):
+            chosen = np.asarray(known[:, list(group)].all(axis=1))
+            for keys, values in self._hats(codes, weights, group, shape, chosen):
                 if g in dense:
                     self.dense[layout.part(g)] += np.bincount(keys, values, math.prod(shape))
                 else:
                     more = JointTable(group, shape, *collected(keys, values))
                     self.sparse[g] = self.sparse[g].plus(more, 1)
-        # The rows that a covered group has and its holder has not, for want of a cell.
-        for group, (holder, shape, part) in layout.covered.items():
-            chosen = _all(known, group) & ~_all(known, holder)
-            if chosen.any():
-                if self.residual is None:
-                    self.residual = np.zeros(layout.residual_size)
-                for keys, values in self._hats(codes, weights, group, shape, chosen):
-                    self.residual[part] += np.bincount(keys, values, math.prod(shape))
 
     def _hats(
         self,
@@ -108,7 +100,7 @@ class _HatCounter:
     def counts(self) -> Counts:
         """Return what was counted."""
         like = self.like
-        return Counts.laid_out(like.columns, like.layout, self.dense, self.sparse, self.residual, self.rows)
+        return Counts.laid_out(like.columns, like.layout, self.dense, self.sparse, self.rows)
 
 
 def _spans(hats: Floats) -> tuple[Integers, Floats]:
@@ -127,8 +119,3 @@ def _distinct(cells: Sequence[Codes], often: Floats) -> tuple[list[Codes], Float
         _, place = np.unique(place * (int(own.max(initial=0)) + 1) + own, return_inverse=True)
     _, first, place = np.unique(place, return_index=True, return_inverse=True)
     return [own[first] for own in cells], np.asarray(np.bincount(place, often, len(first)), np.float64)
-
-
-def _all(known: Booleans, columns: Sequence[int]) -> Booleans:
-    """Return the rows all of whose cells in some columns are known."""
-    return np.asarray(known[:, list(columns)].all(axis=1))
