@@ -991,11 +991,8 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
         "columns": lambda d: d.choice(None, None, *(each.columns for each in POOL.statistics)),
         "scales": of((), (), (None,) * 4),
     },
-    "arrays": {},
-    "from_arrays": {"arrays": lambda draw: _spoiled_arrays(draw, POOL.statistics)},
     "PairCounts.of": {"X": data, "sample_weight": weights, **LABELS},
     "PairCounts.table": {name: lambda d: d.choice(*d.graph.names) for name in ("first", "second")},
-    "PairCounts.from_arrays": {"arrays": lambda draw: _spoiled_arrays(draw, POOL.pair_counts)},
     "learn_structure()": {
         "X": data_or_pairs,
         "method": of("chow-liu", "neighbour-joining"),
@@ -1215,19 +1212,3 @@ def _all_fitted() -> list[Any]:
 
 def _tree(draw: Draw) -> et.JunctionTree:
     return et.JunctionTree.of(draw.choice(*POOL.graphs))
-
-
-def _spoiled_arrays(draw: Draw, whole: list[Any]) -> Any:
-    arrays: dict[str, Any] = dict(draw.choice(*whole).arrays())
-    key = draw.choice(*arrays)
-    change = draw.random.integers(6)
-    if change == 0:
-        del arrays[key]
-    elif change == 1:
-        arrays[key] = hostile_values.junk(draw.random)
-    elif change == 2:
-        arrays[key] = arrays[key][:-1] if arrays[key].ndim else arrays[key] - 100
-    elif change == 3 and arrays[key].dtype.kind in "iuf":
-        with np.errstate(over="ignore"):
-            arrays[key] = arrays[key].astype(np.float64) * draw.choice(-1, 1e300, np.nan)
-    return arrays

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from command_line import answer, call
+from counted_arrays import arrays_of
 
 import eigentree as et
 from eigentree.cli import rows_read
@@ -72,8 +73,8 @@ def test_results_are_those_of_a_whole_file(here: Path, name: str, monkeypatch: p
     assert whole[0].columns_ == parts[0].columns_
     for one, other in ((whole[0].statistics_, parts[0].statistics_), *zip(whole[1:], parts[1:], strict=True)):
         assert one.rows == other.rows == ROWS
-        for key, array in one.arrays().items():
-            np.testing.assert_array_equal(array, other.arrays()[key])
+        for key, array in arrays_of(one).items():
+            np.testing.assert_array_equal(array, arrays_of(other)[key])
     for line in (
         f"score 0.eigentree {read} --id key -o -",
         f"predict 0.eigentree {read} --target c1 -o -",

@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from clusters import cluster_of_processes, dies, dies_once, slow
+from counted_arrays import arrays_of
 
 import eigentree as et
 
@@ -39,7 +40,7 @@ def table() -> pd.DataFrame:
 
 def same(one: et.Statistics, two: et.Statistics) -> None:
     """Check that statistics are bit-identical."""
-    here, there = one.arrays(), two.arrays()
+    here, there = arrays_of(one), arrays_of(two)
     # What the rows came in is known from the array of columns too, and may differ.
     assert one.columns == two.columns
     del here["columns"], there["columns"]

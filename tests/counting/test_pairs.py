@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from counted_arrays import arrays_of, of_arrays
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -83,7 +84,7 @@ def test_parts_add_up_bit_identically_and_can_be_taken_away_again(seed: int, cut
     for part in parts:
         total = total + PairCounts.empty(columns).update(part)
     assert_same(total, whole)
-    assert_same(PairCounts.from_arrays(whole.arrays()), whole)
+    assert_same(of_arrays(PairCounts, arrays_of(whole)), whole)
     rest = whole - PairCounts.empty(columns).update(parts[0])
     others = PairCounts.empty(columns)
     for part in parts[1:]:
@@ -145,29 +146,23 @@ def test_what_would_not_fit_is_refused_before_memory_is_allocated() -> None:
 
 def test_arrays_that_are_no_counts_are_refused() -> None:
     columns, table = random_table(1)
-    arrays = PairCounts.empty(columns).update(table).arrays()
+    arrays = arrays_of(PairCounts.empty(columns).update(table))
     document = json.loads(bytes(arrays["content"]))
-    for entries in ({"rows": -1}, {"rows": "many"}, {"more": 1}):
-        content = np.frombuffer(json.dumps(document | entries).encode(), np.uint8)
-        with pytest.raises(et.DataError, match="are no pair counts"):
-            PairCounts.from_arrays(arrays | {"content": content})
-    spoiled = {
-        "columns": np.zeros(3, np.uint8),
-        "content": np.zeros(3, np.uint8),
-        "complete": np.ones(3, np.uint8),
-        "matrix": arrays["matrix"] + 100,
-    }
-    for name, wrong in spoiled.items():
-        with pytest.raises(et.DataError, match="are no pair counts"):
-            PairCounts.from_arrays(arrays | {name: wrong})
-        with pytest.raises(et.DataError, match=f"'{name}' is missing"):
-            PairCounts.from_arrays({key: value for key, value in arrays.items() if key != name})
     lopsided = arrays["matrix"].copy()
     lopsided[0, 1] += 1
-    with pytest.raises(et.DataError, match="do not fit"):
-        PairCounts.from_arrays(arrays | {"matrix": lopsided})
-    with pytest.raises(et.DataError, match="arrays is a mapping"):
-        PairCounts.from_arrays([1, 2])  # type: ignore[arg-type]
+    spoiled: list[tuple[str, np.ndarray]] = [
+        *(
+            ("content", np.frombuffer(json.dumps(document | entries).encode(), np.uint8))
+            for entries in ({"rows": -1}, {"rows": "many"}, {"more": 1})
+        ),
+        ("columns", np.zeros(3, np.uint8)),
+        ("content", np.zeros(3, np.uint8)),
+        ("matrix", arrays["matrix"] + 100),
+        ("matrix", lopsided),
+    ]
+    for name, wrong in spoiled:
+        with pytest.raises(et.FileError):
+            of_arrays(PairCounts, arrays | {name: wrong})
 
 
 def plain_information(joint: np.ndarray) -> float:
@@ -262,9 +257,9 @@ def test_what_is_left_over_cannot_be_negative() -> None:
     )
     with pytest.raises(et.DataError, match="some of them were never added"):
         zeros - ones
-    arrays = et.PairCounts.of(np.array([[0, 1], [1, 0]] * 25)).arrays()
-    with pytest.raises(et.DataError, match="are no pair counts"):
-        et.PairCounts.from_arrays(arrays | {"matrix": np.array([[0, 50], [50, 50]])})
+    arrays = arrays_of(et.PairCounts.of(np.array([[0, 1], [1, 0]] * 25)))
+    with pytest.raises(et.FileError, match="are no pair counts"):
+        of_arrays(et.PairCounts, arrays | {"matrix": np.array([[0, 50], [50, 50]])})
 
 
 @pytest.mark.parametrize("weights", [None, 0.5])

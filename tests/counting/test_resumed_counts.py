@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from counted_arrays import arrays_of
 
 import eigentree as et
 
@@ -49,9 +50,9 @@ def test_a_count_in_parts_that_was_killed_resumes_and_is_bit_identical(tmp_path:
     assert count(tmp_path, 1) == (-signal.SIGKILL, ["part0.parquet"])
     assert count(tmp_path, -1) == (0, ["part1.parquet", "part2.parquet"])
     total = reduce(add, (et.Statistics.load(saved) for saved in sorted(tmp_path.glob("*.eigentree"))))
-    whole = et.Statistics.of(str(tmp_path / "*.parquet"), STRUCTURE, categories=LABELS).arrays()
-    assert whole.keys() == total.arrays().keys()
-    for name, array in total.arrays().items():
+    whole = arrays_of(et.Statistics.of(str(tmp_path / "*.parquet"), STRUCTURE, categories=LABELS))
+    assert whole.keys() == arrays_of(total).keys()
+    for name, array in arrays_of(total).items():
         np.testing.assert_array_equal(array, whole[name])
     np.testing.assert_array_equal(
         et.SpectralJunctionTree(STRUCTURE).fit_statistics(total).score_samples(rows),

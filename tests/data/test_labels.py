@@ -13,6 +13,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from counted_arrays import arrays_of, of_arrays
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
@@ -262,7 +263,7 @@ def test_statistics_of_labels_add_up() -> None:
     model = et.SpectralJunctionTree(structure).fit_statistics(parts[0] + parts[1])
     assert_array_equal(model.score_samples(LISTS), BY_CODES.score_samples(CODES))
     assert model.columns_.labels("x0") == COLOURS
-    again = et.Statistics.from_arrays(parts[0].arrays())
+    again = of_arrays(et.Statistics, arrays_of(parts[0]))
     assert again.columns == parts[0].columns
     with pytest.raises(et.DataError, match="columns have the same labels, but 'x0' has"):
         parts[0] + et.Statistics.of(

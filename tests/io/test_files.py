@@ -17,6 +17,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 import stored_formats
+from counted_arrays import arrays_of
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
@@ -92,7 +93,7 @@ def assert_same(one: Any, other: Any) -> None:
         assert_same(one.columns, other.columns)
         assert_same(one.tables, other.tables)
     elif isinstance(one, et.Statistics):
-        assert_same(one.arrays(), other.arrays())
+        assert_same(arrays_of(one), arrays_of(other))
     elif hasattr(one, "get_params"):
         assert_same(one.get_params(deep=False), other.get_params(deep=False))
     elif hasattr(one, "__dataclass_fields__"):

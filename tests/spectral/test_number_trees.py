@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 import pytest
+from counted_arrays import arrays_of, of_arrays
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import norm, poisson
 
@@ -477,7 +478,7 @@ def test_files_pickles_and_parts_give_the_same_answers(tmp_path: Path):
     for copy in (again, learned, pickle.loads(pickle.dumps(model))):
         assert_array_equal(copy.score_samples(rows), wanted)
     assert_array_equal(model.partial_fit(rows[120:]).score_samples(rows), later.score_samples(rows))
-    arrays = et.Statistics.from_arrays(more.arrays())
+    arrays = of_arrays(et.Statistics, arrays_of(more))
     same(arrays, more)
 
 

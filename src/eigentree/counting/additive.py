@@ -8,23 +8,22 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
-import numpy as np
-
 from eigentree.data.tables.weights import MOST_WEIGHT
-from eigentree.errors import DataError, EigentreeError, FileError, quoted, with_article
-from eigentree.io.documents import Section, parsed, unplain, written
-from eigentree.io.stores import TYPES, Reader, Writer, opened_store
-from eigentree.validation import a_mapping, our_arithmetic
+from eigentree.errors import DataError, FileError, quoted, with_article
+from eigentree.io.documents import unplain
+from eigentree.io.stores import Writer, opened_store
+from eigentree.validation import our_arithmetic
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable
 
     from numpy.typing import NDArray
 
+    from eigentree.io.documents import Section
+    from eigentree.io.stores import Reader
 
 __all__ = [
     "COUNTED",
@@ -95,7 +94,7 @@ def stored_rows(entry: Section) -> float:
 
 
 class StoredCounts(Additive):
-    """Additive statistics that go into files, and into arrays, and come back bit by bit."""
+    """Additive statistics that go into files, and come back bit by bit."""
 
     _what: ClassVar[str]
     """What messages call them."""
@@ -136,31 +135,6 @@ class StoredCounts(Additive):
                 )
             return cls._read(reader, reader.content)
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return all there is as plain arrays by name, as in a file; `from_arrays` gives the same back."""
-        writer = Writer()
-        content = self._content(writer)
-        documents = {"columns": content.pop("columns"), "content": content}
-        texts = {name: np.frombuffer(written(each).encode(), np.uint8) for name, each in documents.items()}
-        return texts | writer.arrays
-
-    @classmethod
-    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:
-        """Return what these are the `arrays` of.
-
-        Raises
-        ------
-        DataError
-            When an array is missing or does not fit the others.
-        """
-        given = a_mapping("arrays", arrays, f"those of {cls.__name__}.arrays()", DataError)
-        try:
-            columns, content = (_document(given, name) for name in ("columns", "content"))
-            reader = Reader(partial(_taken, given), cls.__name__, content)
-            return cls._read(reader, {**content, "columns": columns})
-        except EigentreeError as error:
-            raise DataError(f"these arrays are no {cls._what}: {error}") from None
-
 
 Kind = TypeVar("Kind", bound=StoredCounts)
 
@@ -173,23 +147,3 @@ def stored_content(writer: Writer, held: StoredCounts) -> dict[str, Any]:
 def read_stored(kind: type[Kind], reader: Reader, content: Any) -> Kind:
     """Return what a document and the arrays of a file hold; raise `FileError` where they do not."""
     return kind._read(reader, content)
-
-
-def _taken(arrays: Mapping[str, Any], name: str, kinds: Sequence[str], shape: tuple[int, ...]) -> NDArray[Any]:
-    """Return a read-only copy of an array of the user's, of one of some types and a shape."""
-    array = arrays.get(name)
-    if not isinstance(array, np.ndarray):
-        raise FileError(f"{name!r} is missing, or no array")
-    if array.dtype not in [np.dtype(TYPES[kind]) for kind in kinds] or array.shape != shape:
-        raise FileError(f"{name!r} is not an array of the right type and shape")
-    # What the caller does with the array later is no matter.
-    copy = np.array(array)
-    copy.flags.writeable = False
-    return copy
-
-
-def _document(arrays: Mapping[str, Any], name: str) -> Any:
-    """Return the plain values of a JSON text in an array of bytes."""
-    held = _taken(arrays, name, ("U8",), getattr(arrays.get(name), "shape", ()))
-    found = parsed(bytes(held).decode("ascii", "replace"))
-    return Section(found, repr(name), tuple(found) if isinstance(found, dict) else ()).content
