@@ -135,7 +135,6 @@ def test_pair_counts_of_a_stream_are_those_in_memory(make: Make, tmp_path: Path)
     pairs, expected = et.PairCounts.of(make(tmp_path, X)), et.PairCounts.of(X)
     assert pairs.columns == expected.columns
     np.testing.assert_array_equal(pairs.matrix, expected.matrix)
-    np.testing.assert_array_equal(pairs.complete, expected.complete)
     weighted = et.PairCounts.of(make(tmp_path, TABLE), "weight")
     np.testing.assert_array_equal(weighted.matrix, et.PairCounts.of(X, TABLE["weight"]).matrix)
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-    from eigentree.arrays import Booleans, Codes, Floats, Integers
+    from eigentree.arrays import Codes, Floats, Integers
     from eigentree.data.tables.columns import Columns
     from eigentree.data.tables.state_rules import Categories, NumericRule, UnknownRule
     from eigentree.io.stores import Reader, Writer
@@ -60,9 +60,7 @@ class PairCounts(StoredCounts):
     columns : Columns
     rows : float
         How many rows were counted, or the sum of their weights.
-    complete : array of bool, shape (columns,)
-        Columns without a missing cell. Their last state is not counted, since it is what the others leave over.
-    matrix : array, shape (counted states, counted states)
+    matrix : array, shape (states of all columns, states of all columns)
         How often each state of a column came with each of another, column after column. On the diagonal is how
         often each state came at all.
 
@@ -78,14 +76,12 @@ class PairCounts(StoredCounts):
 
     columns: Columns
     rows: float
-    complete: Booleans
     matrix: NDArray[Any]
 
     _what = "pair counts"
 
     def __post_init__(self) -> None:
         self.matrix.flags.writeable = False
-        self.complete.flags.writeable = False
 
     @classmethod
     @renamed_arguments(unknown="handle_unknown")
@@ -122,9 +118,7 @@ class PairCounts(StoredCounts):
     def empty(cls, columns: Columns) -> PairCounts:
         """Return the counts of no rows."""
         columns.require_states()
-        complete = np.ones(len(columns.names), np.bool_)
-        size = int(_kept(columns, complete).sum())
-        return cls(columns, 0, complete, np.zeros((size, size), np.int32))
+        return cls(columns, 0, np.zeros((_size(columns),) * 2, np.int32))
 
     @our_arithmetic
     def update(self, X: ArrayLike | Any, sample_weight: ArrayLike | str | None = None) -> PairCounts:
@@ -148,30 +142,18 @@ class PairCounts(StoredCounts):
                 "categories="
             )
         rows = total_rows(self.rows, other.rows, sign)
-        complete = self.complete & other.complete
-        one, two = (each._opened(complete) for each in (self, other))
+        one, two = self.matrix, other.matrix
         fractional = "f" in (one.dtype.kind, two.dtype.kind)
         # The counts that are added up and those that come out are no more than the most rows among them.
         wide = np.float64 if fractional else _count_type(max(rows, self.rows, other.rows))
         matrix = (np.add if sign > 0 else np.subtract)(one.astype(wide), two.astype(wide))
         matrix = matrix.astype(wide if fractional else _count_type(rows), copy=False)
-        rest = PairCounts(self.columns, rows, complete, matrix)
         if sign < 0:
-            require_added([rest._every_state], self.rows, other.rows)
-        return rest
+            require_added([matrix], self.rows, other.rows)
+        return PairCounts(self.columns, rows, matrix)
 
     def __repr__(self) -> str:
         return f"<PairCounts of {self.rows:,g} rows: {len(self.columns.names)} columns>"
-
-    @cached_property
-    def kept(self) -> Integers:
-        """How many states of each column are counted."""
-        return _kept(self.columns, self.complete)
-
-    @cached_property
-    def start(self) -> Integers:
-        """Where the states of each column begin."""
-        return _starts(self.kept)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -195,16 +177,8 @@ class PairCounts(StoredCounts):
 
     def margins(self, places: Sequence[int] | Integers) -> Floats:
         """Return how often each state came, of columns with equally many states, shape (states, columns)."""
-        chosen = np.asarray(places)
-        states = self.columns.states[chosen[0]]
-        found = np.zeros((states, len(chosen)))
-        for members, features in self._by_completeness(chosen):
-            kept = len(features)
-            own = self.matrix[features, features].astype(np.float64)
-            found[:kept, members] = own
-            if kept < states:
-                found[kept, members] = self.rows - own.sum(axis=0)
-        return found
+        own = self._places(places)
+        return np.asarray(self.matrix[own, own], np.float64)
 
     def tables(self, first: Sequence[int] | Integers, second: Sequence[int] | Integers) -> Floats:
         """Return the counts of each of some columns with each of others, shape (states, states, first, second).
@@ -212,22 +186,12 @@ class PairCounts(StoredCounts):
         The columns of either have equally many states. They stand last, so that sums over the few states of many
         columns are fast.
         """
-        ones, others = np.asarray(first), np.asarray(second)
-        shape = self.columns.states[ones[0]], self.columns.states[others[0]]
-        margins, others_margins = self.margins(ones), self.margins(others)
-        found = np.zeros((*shape, len(ones), len(others)))
-        for here, own in self._by_completeness(ones):
-            for there, their in self._by_completeness(others):
-                block = self.matrix[own[:, None, :, None], their[None, :, None, :]]
-                part = np.zeros((*shape, len(here), len(there)))
-                kept, theirs = len(own), len(their)
-                part[:kept, :theirs] = block
-                if theirs < shape[1]:
-                    part[:kept, theirs] = margins[:kept, here, None] - part[:kept, :theirs].sum(axis=1)
-                if kept < shape[0]:
-                    part[kept] = others_margins[:, None, there] - part[:kept].sum(axis=0)
-                found[:, :, here[:, None], there] = part
-        return found
+        own, their = self._places(first), self._places(second)
+        return np.asarray(self.matrix[own[:, None, :, None], their[None, :, None, :]], np.float64)
+
+    def _places(self, columns: Sequence[int] | Integers) -> Integers:
+        """Return where the states of columns are, which have equally many, shape (states, columns)."""
+        return _starts(self.columns)[columns] + np.arange(self.columns.states[columns[0]])[:, None]
 
     def table(self, first: str, second: str) -> NDArray[Any]:
         """Return the counts of two columns, shape (states of the first, states of the second).
@@ -240,7 +204,6 @@ class PairCounts(StoredCounts):
 
     def _content(self, writer: Writer) -> dict[str, Any]:
         """Return the document of the counts, after putting their arrays into the file."""
-        writer.array("complete", self.complete.astype(np.uint8))
         writer.array("matrix", self.matrix if self.matrix.dtype.kind == "f" else self.matrix.astype(np.int64))
         return {"columns": columns_content(self.columns), "rows": plain(self.rows, "the number of rows")}
 
@@ -249,67 +212,27 @@ class PairCounts(StoredCounts):
         """Return the pair counts of a document and the arrays of a file; raise `FileError` where they are none."""
         entry = Section(content, "pair counts", ("columns", "rows"))
         columns, rows = columns_of(entry["columns"]), stored_rows(entry)
-        complete = reader.array("complete", ("U8",), len(columns.names)).astype(np.bool_)
-        size = int(_kept(columns, complete).sum())
+        size = _size(columns)
         matrix = reader.array("matrix", COUNTED, size, size)
-        fits = (
-            rows <= MOST_WEIGHT
-            and (matrix <= rows * (1 + ROUNDING) + ROUNDING).all()
-            and (matrix == matrix.T).all()
-        )
-        whole = matrix if matrix.dtype.kind == "f" else matrix.astype(_count_type(rows))
-        found = PairCounts(columns, rows, complete, whole)
-        if not fits or (found._every_state < -ROUNDING).any():
+        # No state came more often than there are rows, nor with another more often than at all.
+        most = np.minimum(matrix.diagonal(), rows) * (1 + ROUNDING) + ROUNDING
+        fits = rows <= MOST_WEIGHT and ((matrix >= -ROUNDING) & (matrix <= most)).all()
+        if not fits or (matrix != matrix.T).any():
             raise FileError("these are no pair counts: their numbers do not fit their rows")
-        return found
-
-    @property
-    def _every_state(self) -> NDArray[Any]:
-        """The matrix of all states, those included that are what others leave over."""
-        return self._opened(np.zeros_like(self.complete))
-
-    def _by_completeness(self, places: Integers) -> list[tuple[Integers, Integers]]:
-        """Return which of some columns have a missing cell, and which none, with the places of their states."""
-        found = []
-        for value in (False, True):
-            members = np.flatnonzero(self.complete[places] == value)
-            if len(members):
-                chosen = places[members]
-                found.append((members, self.start[chosen] + np.arange(self.kept[chosen[0]])[:, None]))
-        return found
-
-    def _opened(self, complete: Booleans) -> NDArray[Any]:
-        """Return the matrix in which all states of some more columns are counted."""
-        opened = np.flatnonzero(self.complete & ~complete)
-        if not len(opened):
-            return self.matrix
-        kept = _kept(self.columns, complete)
-        start, size = _starts(kept), int(kept.sum())
-        old = np.repeat(start - self.start, self.kept) + np.arange(len(self.matrix))
-        matrix = np.zeros((size, size), self.matrix.dtype)
-        matrix[np.ix_(old, old)] = self.matrix
-        for column in opened:
-            last = start[column] + kept[column] - 1
-            rest = matrix.diagonal() - matrix[start[column] : last].sum(axis=0)
-            # With each other state of its column the last one never came.
-            rest[start[column] : last] = 0
-            rest[last] = self.rows - matrix.diagonal()[start[column] : last].sum()
-            matrix[last], matrix[:, last] = rest, rest
-        return matrix
+        return PairCounts(columns, rows, matrix if matrix.dtype.kind == "f" else matrix.astype(_count_type(rows)))
 
 
-def _kept(columns: Columns, complete: Booleans) -> Integers:
-    """Return how many states of each column are counted, once the counts of all pairs of them fit into memory."""
-    check_cells(
-        "the counts of all pairs of columns",
-        (sum(columns.states) - int(complete.sum())) ** 2,
-        "leave out the columns with the most states, or join their rare ones",
-    )
-    return np.array(columns.states, np.int64) - complete
+def _size(columns: Columns) -> int:
+    """Return how many states all columns have, once the counts of all pairs of them fit into memory."""
+    size = sum(columns.states)
+    do = "leave out the columns with the most states, or join their rare ones"
+    check_cells("the counts of all pairs of columns", size**2, do)
+    return size
 
 
-def _starts(kept: Integers) -> Integers:
-    return np.concatenate([[0], np.cumsum(kept[:-1])]).astype(np.int64)
+def _starts(columns: Columns) -> Integers:
+    """Return where the states of each column begin."""
+    return np.cumsum((0, *columns.states[:-1]))
 
 
 def _count_type(rows: float) -> type[np.integer[Any]]:
@@ -327,9 +250,7 @@ def _chunks_counted(rows: Encoded, columns: Columns) -> PairCounts:
 def _counted(rows: Rows, weights: NDArray[Any] | None) -> PairCounts:
     """Return the counts of rows, each as often as its weight says."""
     columns = rows.columns
-    complete = np.array([not rows.missing(place).any() for place in range(len(columns.names))], np.bool_)
-    kept = _kept(columns, complete)
-    start, size = _starts(kept), int(kept.sum())
+    start, size = _starts(columns), _size(columns)
     total: float = rows.count if weights is None else weights.sum(dtype=np.float64).item()
     whole = weights is None or weights.dtype.kind in "iub"
     total = int(total) if whole else total
@@ -339,18 +260,19 @@ def _counted(rows: Rows, weights: NDArray[Any] | None) -> PairCounts:
     wide = states > (MOST_NARROW if weights is None else 0)
     for codes, weight in weighted_chunks(rows, weights):
         if weight is None and not wide.all():
-            _add_ones(codes, np.flatnonzero(~wide), start, kept, matrix)
+            _add_ones(codes, np.flatnonzero(~wide), start, states, matrix)
         if wide.any():
             ones = np.ones(len(codes), np.int64) if weight is None else weight
-            count_pairs(codes.T, ones.astype(np.int64 if whole else np.float64), wide, states, start, kept, matrix)
+            ones = ones.astype(np.int64 if whole else np.float64)
+            count_pairs(codes.T, ones, wide, states, start, states, matrix)
     _mirror(matrix)
-    return PairCounts(columns, total, complete, matrix)
+    return PairCounts(columns, total, matrix)
 
 
-def _add_ones(codes: Codes, columns: Integers, start: Integers, kept: Integers, matrix: NDArray[Any]) -> None:
+def _add_ones(codes: Codes, columns: Integers, start: Integers, states: Integers, matrix: NDArray[Any]) -> None:
     """Add how many rows have each two states of some columns to the upper triangle, 64 rows to a word."""
-    column = np.repeat(columns, kept[columns])
-    state = np.concatenate([np.arange(count) for count in kept[columns]]).astype(codes.dtype)
+    column = np.repeat(columns, states[columns])
+    state = np.concatenate([np.arange(count) for count in states[columns]]).astype(codes.dtype)
     words = max(1, min(PLANE_WORDS, ALL_WORDS // max(1, len(column))))
     for begin in range(0, len(codes), 64 * words):
         part = codes[begin : begin + 64 * words].T
