@@ -8,6 +8,7 @@ import tempfile
 from abc import ABC, abstractmethod
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from threading import Lock
 from typing import IO, TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -20,7 +21,7 @@ from eigentree.data.tables.column_kinds import learned_meaning
 from eigentree.data.tables.column_summary import Schema
 from eigentree.data.tables.columns import Columns
 from eigentree.data.tables.numbers import NUMBER_KINDS
-from eigentree.data.tables.rows import Rows, rows_at_a_time
+from eigentree.data.tables.rows import Rows
 from eigentree.data.tables.state_rules import DEFAULT_OPTIONS, ReadOptions, given_labels
 from eigentree.data.tables.table import ColumnTable, table_of
 from eigentree.data.tables.text_cells import read_as
@@ -207,10 +208,25 @@ def any_rows(
 
 
 class Scratch:
-    """A temporary `file` without a name, open for as long as this is."""
+    """A temporary `file` without a name, open for as long as this is, and things that are kept in it."""
 
     def __init__(self) -> None:
         self.file: IO[bytes] = tempfile.TemporaryFile(prefix="eigentree-")  # noqa: SIM115 (it goes with this)
+        # Threads would move each other's place in the file.
+        self._alone = Lock()
+
+    def put(self, thing: Any) -> int:
+        """Return the place at which a thing was written, behind all others."""
+        place = self.file.seek(0, os.SEEK_END)
+        pickle.dump(thing, self.file)
+        self.file.flush()
+        return place
+
+    def get(self, place: int) -> Any:
+        """Return what was put there."""
+        with self._alone:
+            self.file.seek(place)
+            return pickle.load(self.file)
 
     def __del__(self) -> None:
         if "file" in vars(self):
@@ -234,25 +250,23 @@ class KeptBatches(Stream):
 
     def __init__(self, stream: Stream) -> None:
         self.names, self.typed, self.rows = stream.names, stream.typed, 0
-        self._starts: list[int] = []
+        self._places: list[int] = []
         with kept_on_disk():
             self._scratch = Scratch()
 
     def add(self, batch: Batch) -> None:
         """Write the rows of a batch."""
-        table, file = batch.table, self._scratch.file
+        table = batch.table
         with batch.named():
             cells = [_in_few_bytes(table.column(place, name)) for place, name in enumerate(table.all_names)]
         with kept_on_disk():
-            self._starts.append(file.seek(0, os.SEEK_END))
-            pickle.dump((table.names, cells, table.count, batch.source, batch.first), file)
-            file.flush()
+            held = table.names, cells, table.count, batch.source, batch.first
+            self._places.append(self._scratch.put(held))
 
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[Batch]:
         """Yield the batches that were written."""
-        for start in self._starts:
-            self._scratch.file.seek(start)
-            names, cells, count, source, first = pickle.load(self._scratch.file)
+        for place in self._places:
+            names, cells, count, source, first = self._scratch.get(place)
             table = ColumnTable(names, cells, count, self.typed.container)
             yield Batch(table if names is None or columns is None else table.only(columns), source, first)
 
@@ -273,7 +287,7 @@ class Spool(Encoded):
     columns: Columns
     rows: int
     _scratch: Scratch
-    _stretches: tuple[tuple[int, int, np.dtype[Any]], ...]
+    _places: tuple[int, ...]
 
     @classmethod
     def of(cls, columns: Columns, chunks: Iterable[tuple[Codes, NDArray[Any] | None]]) -> Spool:
@@ -285,44 +299,22 @@ class Spool(Encoded):
         """Return a spool of all that `Encoded.parts` yields."""
         with kept_on_disk():
             scratch = Scratch()
-        parts, end = [], 0
-        kinds: list[Any] = [(f"{j}", np.min_scalar_type(count)) for j, count in enumerate(columns.states)]
+        rows, places = 0, []
         for codes, values, weights in chunks:
-            numbers = [("values", np.float64, values.shape[1:])] if values.shape[1] else []
-            weighed_by = [] if weights is None else [("weights", weights.dtype)]
-            held = np.empty(len(codes), [*kinds, *numbers, *weighed_by])
-            for j, (name, _) in enumerate(kinds):
-                held[name] = codes[:, j]
-            if numbers:
-                held["values"] = values
-            if weights is not None:
-                held["weights"] = weights
+            cells = [codes[:, j].astype(np.min_scalar_type(count)) for j, count in enumerate(columns.states)]
             with kept_on_disk():
-                scratch.file.write(held.tobytes())
-                scratch.file.flush()
-            parts.append((end, len(codes), held.dtype))
-            end += held.nbytes
-        return cls(columns, sum(rows for _, rows, _ in parts), scratch, tuple(parts))
-
-    @property
-    def bytes(self) -> int:
-        """How large the file is."""
-        return os.fstat(self._scratch.file.fileno()).st_size
+                places.append(scratch.put((cells, values, weights)))
+            rows += len(codes)
+        return cls(columns, rows, scratch, tuple(places))
 
     def parts(self) -> Iterator[Part]:
         """Yield the rows as they came."""
-        size = rows_at_a_time(len(self.columns.names))
-        file = np.memmap(self._scratch.file, np.uint8, "r") if self.bytes else np.zeros(0, np.uint8)
-        for start, count, kind in self._stretches:
-            known = kind.names or ()
-            for begin in range(0, count, size):
-                rows = min(size, count - begin)
-                held = np.frombuffer(file, kind, rows, start + begin * kind.itemsize)
-                codes = np.empty((rows, len(self.columns.names)), self.columns.code_type, order="F")
-                for j in range(codes.shape[1]):
-                    codes[:, j] = held[f"{j}"]
-                values = np.asfortranarray(held["values"]) if "values" in known else np.empty((rows, 0))
-                yield codes, values, np.array(held["weights"]) if "weights" in known else None
+        for place in self._places:
+            cells, values, weights = self._scratch.get(place)
+            codes = np.empty((len(cells[0]), len(cells)), self.columns.code_type, order="F")
+            for j, own in enumerate(cells):
+                codes[:, j] = own
+            yield codes, values, weights
 
 
 @dataclass(frozen=True, eq=False)

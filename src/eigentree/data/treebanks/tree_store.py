@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import tempfile
-import weakref
 from collections.abc import Sequence
-from typing import IO, overload
+from typing import overload
 
-import numpy as np
-
+from eigentree.data.streams.encoded_stream import Scratch, kept_on_disk
 from eigentree.data.treebanks.tree_rows import TreeRows
 
 __all__ = ["BLOCK_NODES", "TreeStore"]
@@ -18,8 +15,6 @@ BLOCK_NODES = 2**16
 
 MEMORY_NODES = 2**23
 """Nodes that stay in memory, of 16 bytes each."""
-
-NODE_ARRAYS = ("labels", "left", "words", "rule")
 
 
 class TreeStore(Sequence[TreeRows]):
@@ -32,9 +27,9 @@ class TreeStore(Sequence[TreeRows]):
     """
 
     def __init__(self, memory: int = MEMORY_NODES) -> None:
-        self._blocks: list[TreeRows | tuple[int, int, TreeRows]] = []
+        self._blocks: list[TreeRows | int] = []
         self.memory, self.nodes, self.trees = memory, 0, 0
-        self._file: IO[bytes] | None = None
+        self._scratch: Scratch | None = None
 
     def append(self, block: TreeRows) -> None:
         """Put a block after the others."""
@@ -42,14 +37,9 @@ class TreeStore(Sequence[TreeRows]):
         if self.nodes + nodes <= self.memory:
             self._blocks.append(block)
         else:
-            if self._file is None:
-                self._file = tempfile.TemporaryFile()  # noqa: SIM115
-                weakref.finalize(self, self._file.close)
-            begin = self._file.seek(0, 2)
-            self._file.write(np.concatenate([getattr(block, name) for name in NODE_ARRAYS]).tobytes())
-            self._file.flush()
-            nothing = np.zeros(0, np.int32)
-            self._blocks.append((begin, nodes, TreeRows(nothing, nothing, nothing, nothing, block.offsets)))
+            with kept_on_disk("trees"):
+                self._scratch = self._scratch or Scratch()
+                self._blocks.append(self._scratch.put(block))
         self.nodes, self.trees = self.nodes + nodes, self.trees + block.count
 
     def __len__(self) -> int:
@@ -65,9 +55,6 @@ class TreeStore(Sequence[TreeRows]):
         block = self._blocks[place]
         if isinstance(block, TreeRows):
             return block
-        begin, nodes, rows = block
-        assert self._file is not None
-        # A map, since threads would move each other's place in the file.
-        mapped = np.memmap(self._file, np.int32, "r", begin, (len(NODE_ARRAYS), nodes))
-        labels, left, words, rule = np.array(mapped)
-        return TreeRows(labels, left, words, rule, rows.offsets)
+        assert self._scratch is not None
+        rows: TreeRows = self._scratch.get(block)
+        return rows
