@@ -89,7 +89,7 @@ class Truth:
                 group = [cells[place] for place in counts.groups[g]]
                 dense[counts.layout.part(g)] = MANY * self._joint(group, counted).ravel()
             assert not counts.sparse
-            parts[name] = Counts.laid_out(counts.columns, counts.layout, dense, {}, None, MANY)
+            parts[name] = Counts.laid_out(counts.columns, counts.layout, dense, {}, MANY)
         sample = RowSample.empty(sample_width(plan))
         statistics = SequenceStatistics(self.columns, plan, **parts, sample=sample, scales=tuple(self.scales))
         return choose_windows(statistics, shrinkage=0.0, hats=hats)[0]
