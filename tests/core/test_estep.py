@@ -17,8 +17,7 @@ from numpy.testing import assert_allclose
 
 import eigentree as et
 from eigentree.core import _native
-from eigentree.core.trees.block_tree import BlockEdge, BlockNode, BlockSection, BlockTree
-from eigentree.core.trees.estep import expected
+from eigentree.core.trees.estep import BlockEdge, BlockNode, BlockSection, BlockTree, expected
 from eigentree.em.estep import row_passes as passing
 from eigentree.em.estep.expectation import Expectation
 

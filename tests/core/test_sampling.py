@@ -15,7 +15,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 import eigentree as et
 from eigentree.core import _native
 from eigentree.core.trees.categorical_sampling import choose
-from eigentree.core.trees.max_product import decode
 from eigentree.inference.operators.operator_layout import NodeOperator, laid_out
 
 if TYPE_CHECKING:
@@ -45,7 +44,7 @@ def test_decoding_finds_the_largest_product(seed: int, code_type: type) -> None:
     codes = tree.rows(9, absent=0.4).astype(code_type)
     decoded = tree.random.random(len(tree.states)) < 0.6
     filled = codes.copy()
-    entries, log_prob = decode(flat, filled, decoded)
+    entries, log_prob = flat.decode(filled, decoded)
     for r, row in enumerate(codes.tolist()):
         best, found = mirror.decode(nodes, tree.states, row, decoded)
         assert_allclose(log_prob[r], best, rtol=1e-12)

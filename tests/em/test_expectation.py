@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 import eigentree as et
-from eigentree.core.trees.block_tree import BlockNode
+from eigentree.core.trees.estep import BlockNode
 from eigentree.em.estep.block_layout import BlockLayout, ReadFrom
 from eigentree.em.estep.cliques import UNSCALED, Clique, Skeleton
 from eigentree.em.estep.expectation import Expectation

@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose
 from scipy.stats import norm
 
 import eigentree as et
-from eigentree.counting.coarse_pairs import coarse_pairs
+from eigentree.counting.pair_counts import coarse_pairs
 from eigentree.em.init.number_starts import standardised
 from eigentree.em.mixed.emission_choice import families_of_columns
 from eigentree.em.mixed.mixed_fit import mixed_layout

@@ -316,7 +316,7 @@ def test_a_tree_of_a_stream_is_that_of_its_rows(monkeypatch: pytest.MonkeyPatch)
     near = et.EMJunctionTree(et.zoo.HiddenChowLiu(2), **PLAIN).fit(TABLE)
     assert et.EMJunctionTree(et.zoo.HiddenChowLiu(2), **PLAIN).fit(batches(300)).graph_ == near.graph_
     # Of many rows every third decides, whatever the batches.
-    monkeypatch.setattr("eigentree.counting.coarse_pairs.MOST_CELLS", 5 * 700)
+    monkeypatch.setattr("eigentree.counting.pair_counts.MOST_CELLS", 5 * 700)
     third = et.EMJunctionTree(et.zoo.HiddenChowLiu(2), **PLAIN).fit(TABLE[::3])
     for size in (70, 401):
         assert et.EMJunctionTree(et.zoo.HiddenChowLiu(2), **PLAIN).fit(batches(size)).graph_ == third.graph_

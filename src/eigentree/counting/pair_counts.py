@@ -20,7 +20,8 @@ from eigentree.counting.additive import (
 from eigentree.counting.counts import weighted_chunks
 from eigentree.counting.mutual_information import mutual_information, tree_distances
 from eigentree.data.streams.encoded_stream import Encoded, any_rows, any_rows_and_columns
-from eigentree.data.tables.columns import columns_content, columns_of
+from eigentree.data.tables.columns import Columns, columns_content, columns_of
+from eigentree.data.tables.labels import Bins
 from eigentree.data.tables.rows import Rows
 from eigentree.data.tables.state_rules import ReadOptions
 from eigentree.data.tables.weights import MOST_WEIGHT, warn_of_few
@@ -35,11 +36,10 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from eigentree.arrays import Codes, Floats, Integers
-    from eigentree.data.tables.columns import Columns
     from eigentree.data.tables.state_rules import Categories, NumericRule, UnknownRule
     from eigentree.io.stores import Reader, Writer
 
-__all__ = ["PairCounts"]
+__all__ = ["PairCounts", "coarse_pairs", "pairs_of_rows"]
 
 MOST_NARROW = 12
 """States of a column up to which products of rows of bits count faster than a loop over rows, measured."""
@@ -49,6 +49,9 @@ PLANE_WORDS, ALL_WORDS = 256, 2**22
 
 BLOCK = 1024
 """States whose products are worked out at a time, which bounds memory however many columns there are."""
+
+MOST_CELLS = 2**25
+"""Most cells of a stream whose pairs are counted: of more every second, third … row is, by its number."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -291,3 +294,57 @@ def _mirror(matrix: NDArray[Any]) -> None:
             one, two = slice(a, a + BLOCK), slice(b, b + BLOCK)
             upper = np.triu(matrix[one, two]) if a == b else matrix[one, two]
             matrix[two, one] = upper.T if a != b else upper + np.triu(upper, 1).T
+
+
+def pairs_of_rows(rows: Rows | Encoded, weights: Floats | None) -> PairCounts:
+    """Return the pair counts of rows, numbers in bins; streams know their weights, and with numbers are sampled."""
+    columns = rows.columns
+    if not columns.numbers:
+        return PairCounts.empty(columns).count(rows, weights)
+    if isinstance(rows, Encoded):
+        codes, values, weights = _sampled(rows)
+    else:
+        codes, values = rows.encode(), rows.values()
+    return coarse_pairs(columns.names, columns.states, codes, columns.numbers, values, weights)
+
+
+def _sampled(rows: Encoded) -> tuple[Codes, Floats, Floats | None]:
+    """Return codes, values and weights of all rows of a stream, or of every second, third … of them."""
+    count = sum(len(codes) for codes, _ in rows.chunks())
+    if not count:
+        raise DataError("the data have no rows; give at least one")
+    every = -(-count * len(rows.columns.names) // MOST_CELLS)
+    first, taken = 0, []
+    for codes, values, weights in rows.parts():
+        # The numbers of rows, not of batches, decide.
+        own = slice(-first % every, None, every)
+        taken.append((codes[own], values[own], None if weights is None else weights[own]))
+        first += len(codes)
+    codes, values = (np.concatenate([part[place] for part in taken]) for place in (0, 1))
+    known = [np.asarray(weights, np.float64) for _, _, weights in taken if weights is not None]
+    return codes, values, np.concatenate(known) if known else None
+
+
+def coarse_pairs(
+    names: Sequence[str],
+    states: Sequence[int],
+    codes: Codes,
+    numbers: Sequence[str],
+    values: Floats,
+    weights: Floats | None,
+) -> PairCounts:
+    """Return the pair counts of columns given as codes, of which those of some names have values in their place.
+
+    A number is cut into bins that hold equally many rows: mutual information needs no more to find a tree, and no
+    scale decides.
+    """
+    coarse = np.array(codes, np.int64)
+    counts = list(states)
+    for name, column in zip(numbers, values.T, strict=True):
+        place, known = names.index(name), ~np.isnan(column)
+        bins = Bins.of(column[known], None if weights is None else np.asarray(weights, np.float64)[known])
+        counts[place] = len(bins.labels)
+        coarse[:, place] = np.where(known, bins.encode(column), counts[place])
+    columns = Columns(tuple(names), tuple(counts))
+    small = np.asfortranarray(coarse.astype(columns.code_type))
+    return PairCounts.empty(columns).count(Rows.of_codes(small, columns), weights)

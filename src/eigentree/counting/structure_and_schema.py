@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, get_args
 
-from eigentree.counting.coarse_pairs import pairs_of_rows
-from eigentree.counting.pair_counts import PairCounts
+from eigentree.counting.pair_counts import PairCounts, pairs_of_rows
 from eigentree.data.streams.encoded_stream import Encoded, StreamSchema, any_rows_and_columns
 from eigentree.data.streams.sources import is_stream
 from eigentree.data.tables.columns import Columns

@@ -7,11 +7,11 @@ import time
 from dataclasses import KW_ONLY, field
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self
 
-from eigentree.counting.coarse_pairs import pairs_of_rows
 from eigentree.counting.counts import Counts
 from eigentree.counting.holdout_sample import RowSample
 from eigentree.counting.levels.hat_plan import hat_plan
 from eigentree.counting.levels.number_scales import number_scales
+from eigentree.counting.pair_counts import pairs_of_rows
 from eigentree.counting.statistics import Statistics, check_counts
 from eigentree.counting.structure_and_schema import graph_over, resolved
 from eigentree.data.streams.encoded_stream import any_rows, any_rows_and_columns

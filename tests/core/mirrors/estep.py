@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from eigentree.core.trees.block_tree import BlockEdge, BlockNode, BlockSection
+from eigentree.core.trees.estep import BlockEdge, BlockNode, BlockSection
 
 if TYPE_CHECKING:
     from eigentree.arrays import Codes, Floats, Integers
-    from eigentree.core.trees.block_tree import BlockTree
+    from eigentree.core.trees.estep import BlockTree
 
 
 def expected(

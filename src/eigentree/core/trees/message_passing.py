@@ -1,4 +1,4 @@
-"""Messages up and down a tree of operators: probabilities of rows, tables of columns, samples of missing cells.
+"""Messages up and down a tree of operators: probabilities, tables of columns, samples, most probable states.
 
 The loops are in ``native/message_passing_loops.cpp``: rows pass in doubles, with one exponent for each message of a
 row; those whose probability underflow may have changed pass once more through the same loops in extended range.
@@ -15,7 +15,7 @@ from eigentree.core import _native
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from eigentree.arrays import Codes, Floats, Integers
+    from eigentree.arrays import Booleans, Codes, Floats, Integers
 
 __all__ = ["MOST_CHILDREN", "OperatorTree"]
 
@@ -78,6 +78,21 @@ class OperatorTree:
         found = np.zeros((len(codes), width))
         _native.tree_tables(self.native, np.ascontiguousarray(codes.T), offset, found)
         return found
+
+    def decode(self, codes: Codes, decoded: Booleans) -> tuple[Integers, Floats]:
+        """Return which entry of each operator the most probable states go through, and their log probability.
+
+        States are most probable jointly; entries have the shape (nodes, rows). The values of the tree are logarithms,
+        so that no product underflows, and a node holds one column at most. Missing cells of the codes are filled in
+        place where `decoded` has their column; others are marginalised out. A row that is impossible gets -inf, and
+        is left as it is.
+        """
+        cells = np.ascontiguousarray(codes.T)
+        entries, log_prob = np.zeros((self.size, len(codes)), np.int64), np.empty(len(codes))
+        _native.tree_decode(self.native, cells, decoded, entries, log_prob)
+        if not np.may_share_memory(cells, codes):
+            codes[:] = cells.T
+        return entries, log_prob
 
     def draw(self, codes: Codes, uniform: Floats) -> None:
         """Fill the missing cells of the codes in place with a sample given the other cells of their row.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from eigentree.core.trees.block_tree import BlockEdge, BlockNode, BlockSection, BlockTree
+from eigentree.core.trees.estep import BlockEdge, BlockNode, BlockSection, BlockTree
 from eigentree.em.estep.cliques import Clique, joint_size
 from eigentree.inference.operators.operator_layout import LinePool
 from eigentree.inference.tensors.named_tables import flat_index

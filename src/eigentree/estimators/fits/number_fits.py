@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eigentree.counting.coarse_pairs import coarse_pairs
+from eigentree.counting.pair_counts import coarse_pairs
 from eigentree.data.streams.encoded_stream import StreamedRows
 from eigentree.data.streams.partitions import Partitions
 from eigentree.data.tables.rows import Rows

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eigentree.data.treebanks.binarisation import Binarisation
-from eigentree.data.treebanks.sentences import sentences_of
 from eigentree.data.treebanks.tree import Tree
+from eigentree.data.treebanks.tree_sources import sentences_of
 from eigentree.errors import DataError, quoted
 from eigentree.estimators.mixins.constructor_parameters import Parameters
 from eigentree.inference.grammars.chart_parser import ChartParser

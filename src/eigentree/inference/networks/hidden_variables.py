@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 
 from eigentree.core.trees.categorical_sampling import choose
-from eigentree.core.trees.max_product import decode
 from eigentree.data.tables.restore import frame_like
 from eigentree.data.tables.rows import rows_at_a_time
 from eigentree.errors import DataError, GraphError
@@ -300,7 +299,7 @@ class NetworkModel(Model):
         """
         names = self.columns.names
         wide = self.extended(codes, [name for name in names if name not in hidden])
-        entries, log_prob = decode(self._logarithms, wide, np.array([name in hidden for name in names]))
+        entries, log_prob = self._logarithms.decode(wide, np.array([name in hidden for name in names]))
         found = {name: wide[:, column] for column, name in enumerate(names)}
         for node, chosen in zip(self.tree.nodes, entries, strict=True):
             if node.observed is None and node.remainder:
