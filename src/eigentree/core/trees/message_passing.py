@@ -82,7 +82,7 @@ class OperatorTree:
     def decode(self, codes: Codes, decoded: Booleans) -> tuple[Integers, Floats]:
         """Return which entry of each operator the most probable states go through, and their log probability.
 
-        States are most probable jointly; entries have the shape (nodes, rows). The values of the tree are logarithms,
+        States are most probable jointly; entries have the shape (nodes, rows). Values of the tree are logarithms,
         so that no product underflows, and a node holds one column at most. Missing cells of the codes are filled in
         place where `decoded` has their column; others are marginalised out. A row that is impossible gets -inf, and
         is left as it is.
