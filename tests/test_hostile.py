@@ -312,7 +312,6 @@ def changed(content: Any, **entries: Any) -> Any:
         ("content", lambda array: array[:-1]),
         ("content", lambda array: changed(array, groups=[[1, 0]])),
         ("content", lambda array: changed(array, groups=[[]])),
-        ("columns", lambda array: HUGE),
     ],
 )
 def test_arrays_that_no_rows_leave_are_no_statistics(name: str, spoil: Callable[[Any], Any]) -> None:

@@ -11,12 +11,12 @@ import pandas as pd
 import pytest
 from command_line import answer, call
 from counted_arrays import arrays_of
+from small_batches import read_in_small_batches
 
 import eigentree as et
 from eigentree.cli import rows_read
 from eigentree.cli.arguments import Reading
 from eigentree.data.streams.file_batches import FileStream, open_table
-from eigentree.data.streams.row_batches import BatchSize
 
 ROWS = 200
 
@@ -45,8 +45,8 @@ def here(table: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 def read_from(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let files of so many bytes be large, and batches small."""
-    small = BatchSize(rows=33, text_bytes=1_000)
-    monkeypatch.setattr(rows_read, "open_table", partial(open_table, large=size, size=small))
+    read_in_small_batches(monkeypatch, 33, 1_000)
+    monkeypatch.setattr(rows_read, "open_table", partial(open_table, large=size))
 
 
 def at_once_and_in_blocks(line: str, monkeypatch: pytest.MonkeyPatch) -> tuple[str, str]:

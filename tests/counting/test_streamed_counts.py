@@ -19,10 +19,10 @@ import pytest
 from counted_arrays import arrays_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from small_batches import read_in_small_batches
 
 import eigentree as et
 from eigentree.data.streams.encoded_stream import KeptBatches, Spool, StreamedRows
-from eigentree.data.streams.row_batches import BatchSize
 from eigentree.data.streams.sources import stream_of
 from eigentree.data.tables.columns import Columns
 from eigentree.data.tables.rows import Rows
@@ -48,37 +48,39 @@ TABLE = rows_of()
 X = TABLE.drop(columns="weight")
 
 
-SMALL = BatchSize(rows=97, text_bytes=3_000)
+@pytest.fixture(autouse=True)
+def _small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    read_in_small_batches(monkeypatch, 97, 3_000)
 
 
 def parquet(path: Path, table: pd.DataFrame) -> Any:
     pa.parquet.write_table(pa.Table.from_pandas(table), path / "rows.parquet", row_group_size=260)
-    return stream_of(path / "rows.parquet", SMALL)
+    return stream_of(path / "rows.parquet")
 
 
 def csv(path: Path, table: pd.DataFrame) -> Any:
     table.to_csv(path / "rows.csv", index=False)
-    return stream_of(str(path / "rows.csv"), SMALL)
+    return stream_of(str(path / "rows.csv"))
 
 
 def folder(path: Path, table: pd.DataFrame) -> Any:
     for number, rows in enumerate(np.array_split(np.random.default_rng(0).permutation(len(table)), 4)):
         table.iloc[rows].to_parquet(path / f"part {number}.parquet")
-    return stream_of(path, SMALL)
+    return stream_of(path)
 
 
 def lazy(path: Path, table: pd.DataFrame) -> Any:
-    return stream_of(pl.from_pandas(table).lazy(), SMALL)
+    return stream_of(pl.from_pandas(table).lazy())
 
 
 def relation(path: Path, table: pd.DataFrame) -> Any:
     parquet(path, table)
-    return stream_of(duckdb.read_parquet(str(path / "rows.parquet")), SMALL)
+    return stream_of(duckdb.read_parquet(str(path / "rows.parquet")))
 
 
 def dataset(path: Path, table: pd.DataFrame) -> Any:
     folder(path, table)
-    return stream_of(pa.dataset.dataset(path, format="parquet"), SMALL)
+    return stream_of(pa.dataset.dataset(path, format="parquet"))
 
 
 def generator(path: Path, table: pd.DataFrame) -> Iterator[Any]:
@@ -200,7 +202,7 @@ def test_a_label_that_is_not_given_is_reported_with_file_and_row(tmp_path: Path)
         r"part 2.parquet': row 120, column 'step 0' holds 'new', but 'step 0' has the labels 'low', 'mid', 'top'"
     )
     with pytest.raises(et.DataError, match=message):
-        et.Statistics.of(stream_of(tmp_path, SMALL), STRUCTURE, categories=given)
+        et.Statistics.of(stream_of(tmp_path), STRUCTURE, categories=given)
     assert et.Statistics.of(tmp_path, STRUCTURE, categories=given, handle_unknown="missing").rows == len(X)
     with pytest.raises(et.DataError, match=r"batch 1: row 20, column 'step 0' holds 'new'"):
         et.Statistics.of((odd[k : k + 100] for k in range(0, len(odd), 100)), STRUCTURE, categories=given)

@@ -19,11 +19,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.testing import assert_array_equal
+from small_batches import read_in_small_batches
 
 import eigentree as et
 from eigentree.data.streams.encoded_stream import StreamSchema
 from eigentree.data.streams.file_batches import read_table
-from eigentree.data.streams.row_batches import Batch, BatchSize
+from eigentree.data.streams.row_batches import Batch
 from eigentree.data.streams.sources import stream_of
 from eigentree.data.tables.columns import Columns, columns_content, columns_of
 from eigentree.data.tables.numbers import Numbers, Span, iso_dates
@@ -213,10 +214,11 @@ def test_streams_yield_the_numbers_that_tables_have(size: int, again: bool) -> N
         assert_array_equal(np.concatenate([codes for codes, _ in chunks]), rows.encode())
 
 
-def test_streams_of_text_know_their_numbers_at_the_end(tmp_path: Path) -> None:
+def test_streams_of_text_know_their_numbers_at_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read_in_small_batches(monkeypatch, 30, 512)
     frame = table().drop(columns="took")
     frame.to_csv(tmp_path / "rows.csv", index=False)
-    stream = stream_of(tmp_path / "rows.csv", BatchSize(rows=30, text_bytes=512))
+    stream = stream_of(tmp_path / "rows.csv")
     found = StreamSchema.of(stream, NUMBERS)
     columns = Columns.learned(found.schema, NUMBERS)
     assert columns.meanings == Columns.learned(read_table(tmp_path / "rows.csv"), NUMBERS).meanings

@@ -24,9 +24,10 @@ import pyarrow.parquet
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from small_batches import read_in_small_batches
 
 import eigentree as et
-from eigentree.data.streams.row_batches import USUAL_SIZE, Batch, BatchSize
+from eigentree.data.streams.row_batches import Batch
 from eigentree.data.streams.sources import is_stream, stream_of
 from eigentree.data.tables.cells import arrow_dictionary
 from eigentree.data.tables.column_summary import Schema
@@ -130,15 +131,18 @@ EVERY = [
 ]
 
 
-def seen(stream: Any, columns: Any = None, size: BatchSize = USUAL_SIZE) -> list[Batch]:
-    return list(stream_of(stream, size).batches(columns))
+def seen(stream: Any, columns: Any = None) -> list[Batch]:
+    return list(stream_of(stream).batches(columns))
 
 
 @pytest.mark.parametrize("make", EVERY, ids=lambda make: make.__name__)
-def test_every_stream_holds_the_rows_of_the_table(make: Callable[[Path], Any], tmp_path: Path) -> None:
+def test_every_stream_holds_the_rows_of_the_table(
+    make: Callable[[Path], Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read_in_small_batches(monkeypatch, 3, 60)
     given = make(tmp_path)
     assert is_stream(given)
-    stream = stream_of(given, BatchSize(rows=3, text_bytes=60))
+    stream = stream_of(given)
     assert stream.names == tuple(TABLE.columns)
     assert stream.again == (make not in (reader, generator, record_batches))
     assert stream.rows in (None, len(TABLE))
@@ -333,32 +337,34 @@ def test_what_is_no_stream_says_so() -> None:
         seen(failing())
 
 
-def test_names_may_be_anything_and_headers_long(tmp_path: Path) -> None:
+def test_names_may_be_anything_and_headers_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     names = ["a.b", 'a "quoted" name', "with, comma", "ü", "two\nlines", *(f"column {k}" * 9 for k in range(200))]
     rows = pd.DataFrame(np.arange(8 * len(names)).reshape(8, -1) % 3, columns=names)
     rows.to_parquet(tmp_path / "rows.parquet")
     rows.to_csv(tmp_path / "rows.csv", index=False)
     wanted = names[:5]
-    size = BatchSize(rows=3, text_bytes=30_000)
+    read_in_small_batches(monkeypatch, 3, 30_000)
     for stream in (
         tmp_path / "rows.parquet",
         tmp_path / "rows.csv",
         pl.from_pandas(rows).lazy(),
         duckdb.read_parquet(str(tmp_path / "rows.parquet")),
     ):
-        columns = Columns.learned(reduce(add, (Schema.of(batch.data) for batch in seen(stream, wanted, size))))
+        columns = Columns.learned(reduce(add, (Schema.of(batch.data) for batch in seen(stream, wanted))))
         assert columns == Columns.learned(rows[wanted])
 
 
-def test_text_has_the_labels_that_occur_in_its_batch(tmp_path: Path) -> None:
+def test_text_has_the_labels_that_occur_in_its_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Read as a dictionary, for speed, it would have those of a group of rows."""
     path = tmp_path / "text.parquet"
     for kind in (pa.string(), pa.large_string()):
         text = pa.array(["a", "b", "a", "c", None, "d"], kind)
         pa.parquet.write_table(pa.table({"text": text}), path)
-        labels = [batch.table.column(0, "text").labels for batch in seen(path, size=BatchSize(rows=2))]
-        assert labels == [("a", "b"), ("a", "c"), ("d",)]
         assert [batch.table.cells(0) for batch in seen(path)] == [text.to_pylist()]
+        with monkeypatch.context() as patch:
+            read_in_small_batches(patch, 2)
+            labels = [batch.table.column(0, "text").labels for batch in seen(path)]
+        assert labels == [("a", "b"), ("a", "c"), ("d",)]
 
 
 def test_types_that_declare_all_states_need_no_rows(tmp_path: Path) -> None:

@@ -16,10 +16,10 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from small_batches import read_in_small_batches
 
 import eigentree as et
 from eigentree.data.streams.file_batches import FileStream, open_table, read_table
-from eigentree.data.streams.row_batches import BatchSize
 from eigentree.data.streams.sources import stream_of
 from eigentree.data.tables.columns import Columns
 from eigentree.data.tables.text_cells import FileTable
@@ -39,11 +39,12 @@ def written(path: Path, text: str, encoding: str = "utf-8") -> Path:
 
 
 @pytest.mark.parametrize("name", ["t.csv", "t.tsv", "t.csv.gz", "t.tab.bz2", "t.csv.xz", "t.csv.zst", "t.jsonl"])
-def test_what_is_written_is_read_again(name: str, tmp_path: Path) -> None:
+def test_what_is_written_is_read_again(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read_in_small_batches(monkeypatch, 2, 16)
     parts = [{key: column[:2] for key, column in CELLS.items()}, {key: column[2:] for key, column in CELLS.items()}]
     assert write_table(str(tmp_path / name), parts) == 5
     assert cells(read_table(tmp_path / name)) == CELLS
-    stream = open_table(tmp_path / name, large=0, size=BatchSize(rows=2, text_bytes=16))
+    stream = open_table(tmp_path / name, large=0)
     assert isinstance(stream, FileTable if name == "t.jsonl" else FileStream)
     batches = [stream] if isinstance(stream, FileTable) else [batch.data for batch in stream.batches()]
     joined = {key: [cell for each in batches for cell in cells(each)[key]] for key in CELLS}

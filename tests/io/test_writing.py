@@ -16,9 +16,9 @@ import pandas as pd
 import polars as pl
 import pyarrow.parquet
 import pytest
+from small_batches import read_in_small_batches
 
 import eigentree as et
-from eigentree.data.streams.row_batches import BatchSize
 from eigentree.data.streams.sources import stream_of
 
 STRUCTURE = et.zoo.HMM(hidden_states=2)
@@ -48,16 +48,18 @@ def model() -> et.SpectralJunctionTree:
     return et.SpectralJunctionTree(STRUCTURE).fit(X)
 
 
-SMALL = BatchSize(rows=97, text_bytes=2_000)
+@pytest.fixture(autouse=True)
+def _small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    read_in_small_batches(monkeypatch, 97, 2_000)
 
 
 def sources(path: Path) -> dict[str, Any]:
     TABLE.to_parquet(path / "rows.parquet", row_group_size=150)
     TABLE.to_csv(path / "rows.csv", index=False)
     return {
-        "parquet": stream_of(path / "rows.parquet", SMALL),
-        "csv": stream_of(str(path / "rows.csv"), SMALL),
-        "lazy": stream_of(pl.from_pandas(TABLE).lazy(), SMALL),
+        "parquet": stream_of(path / "rows.parquet"),
+        "csv": stream_of(str(path / "rows.csv")),
+        "lazy": stream_of(pl.from_pandas(TABLE).lazy()),
         "generator": (TABLE[start : start + 90] for start in range(0, len(TABLE), 90)),
         "memory": TABLE,
     }
@@ -101,7 +103,7 @@ def test_a_column_may_be_empty_in_the_first_file(model: et.SpectralJunctionTree,
     notes = [None] * 100 + ["seen"] * (len(TABLE) - 100)
     for number, part in enumerate((slice(None, 100), slice(100, None))):
         TABLE[part].assign(note=notes[part]).to_parquet(tmp_path / f"{number}.parquet")
-    assert model.impute_to(stream_of(tmp_path / "*.parquet", SMALL), tmp_path / "filled.parquet") == len(TABLE)
+    assert model.impute_to(stream_of(tmp_path / "*.parquet"), tmp_path / "filled.parquet") == len(TABLE)
     found = pd.read_parquet(tmp_path / "filled.parquet")["note"]
     assert found[:100].isna().all()
     assert (found[100:] == "seen").all()
@@ -148,7 +150,7 @@ def test_an_error_in_the_last_batch_leaves_what_was_there(model: et.SpectralJunc
     path.write_bytes(b"before")
     for ask in (model.score_samples_to, model.impute_to):
         with pytest.raises(et.DataError, match=r"rows.parquet': row 450, column 'words' holds 'odd'"):
-            ask(stream_of(tmp_path / "rows.parquet", SMALL), path)
+            ask(stream_of(tmp_path / "rows.parquet"), path)
     (tmp_path / "short.parquet").write_bytes((tmp_path / "rows.parquet").read_bytes()[:-9])
     with pytest.raises(et.FileError, match=r"short.parquet' cannot be read; it may have been cut short"):
         model.impute_to([tmp_path / "rows.parquet", tmp_path / "short.parquet"], path)
@@ -245,7 +247,7 @@ def test_rows_are_identified_and_each_batch_is_handed_out(model: et.SpectralJunc
 
 def test_hidden_variables_are_written_where_there_are_tables(tmp_path: Path) -> None:
     model = et.EMJunctionTree(et.zoo.Mixture(2), random_state=0, max_iter=20, init="random", n_init=1).fit(X)
-    model.predict_proba_to(stream_of(sources(tmp_path)["csv"], SMALL), tmp_path / "h.csv", target="h")
+    model.predict_proba_to(stream_of(sources(tmp_path)["csv"]), tmp_path / "h.csv", target="h")
     found = pd.read_csv(tmp_path / "h.csv")
     np.testing.assert_allclose(found[["P(h=0)", "P(h=1)"]], model.predict_proba(X, "h"), rtol=1e-12)
     assert found["h"].tolist() == model.predict(X, "h").tolist()

@@ -315,14 +315,14 @@ class TextFile:
             self._options = replace(options, delimiter=reader.delimiter, encoding=reader.lines.encoding)
             reader.lines.detach()
 
-    def blocks(self, columns: Sequence[str], rows: int, size: int = BLOCK_BYTES) -> Iterator[TextBlock]:
+    def blocks(self, columns: Sequence[str], rows: int) -> Iterator[TextBlock]:
         """Yield some columns, block by block: of about so many rows, or bytes where Arrow reads them."""
         done = 0
         if self._arrow_reads:
             import pyarrow
 
             try:
-                for block in self._by_arrow(columns, size):
+                for block in self._by_arrow(columns):
                     done += block.rows
                     yield block
                 return
@@ -338,7 +338,7 @@ class TextFile:
                     kept = [(block.columns[at][0][skip:], block.columns[at][1]) for at in wanted]
                     yield TextBlock(tuple(columns), kept, block.rows - skip)
 
-    def _by_arrow(self, columns: Sequence[str], size: int) -> Iterator[TextBlock]:
+    def _by_arrow(self, columns: Sequence[str]) -> Iterator[TextBlock]:
         import pyarrow
         from pyarrow import csv as arrow_csv
 
@@ -346,7 +346,7 @@ class TextFile:
         encoding = str(self._options.encoding).removesuffix("-sig")
         with arrow_csv.open_csv(
             self.path,
-            arrow_csv.ReadOptions(block_size=size, encoding=encoding),
+            arrow_csv.ReadOptions(block_size=BLOCK_BYTES, encoding=encoding),
             arrow_csv.ParseOptions(delimiter=self._options.delimiter, newlines_in_values=True),
             arrow_csv.ConvertOptions(
                 column_types=dict.fromkeys(columns, text),

@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eigentree.data.streams.row_batches import (
-    USUAL_SIZE,
     Batch,
-    BatchSize,
     Stream,
+    batch_rows,
     check_names,
     has_arrow,
     needs_arrow,
@@ -78,7 +77,6 @@ def open_table(
     missing: Sequence[str] = (),
     drop: Sequence[str] = (),
     large: int = LARGE_BYTES,
-    size: BatchSize = USUAL_SIZE,
 ) -> FileTable | FileStream:
     r"""Return the rows of a file, as each method that takes `X` takes them: in memory, or of a large file a stream.
 
@@ -105,8 +103,6 @@ def open_table(
         Columns that are left out.
     large : int
         From so many bytes on a file is a stream.
-    size : BatchSize
-        How much of a stream is read at a time.
 
     Raises
     ------
@@ -132,7 +128,7 @@ def open_table(
             streamed = file.read(4) == b"PAR1"
     if not streamed:
         return read_table(path, form, text, drop)
-    stream = FileStream([path], size, text, form, ARRAY)
+    stream = FileStream([path], text, form, ARRAY)
     if not drop:
         return stream
     require_names(drop, stream.names, repr(path))
@@ -206,7 +202,6 @@ class FileStream(Stream):
     def __init__(
         self,
         paths: Sequence[str],
-        size: BatchSize = USUAL_SIZE,
         text: TextOptions = PLAIN_TEXT,
         form: str | None = None,
         container: str | None = None,
@@ -216,7 +211,7 @@ class FileStream(Stream):
         for path in paths:
             own = _form(path, form)
             with _reading(path):
-                found.append(_FILES.get(own, _DelimitedFile)(path, own, size, text, container))
+                found.append(_FILES.get(own, _DelimitedFile)(path, own, text, container))
             check_names(found[-1].names, repr(path))
         self.files = tuple(found)
         self.names = self.files[0].names
@@ -277,11 +272,11 @@ class FileStream(Stream):
 class _ParquetFile:
     """A file of Parquet, which knows the types of its columns and the number of its rows."""
 
-    def __init__(self, path: str, form: str, size: BatchSize, text: TextOptions, container: str) -> None:
+    def __init__(self, path: str, form: str, text: TextOptions, container: str) -> None:
         needs_arrow("reading Parquet")
         from pyarrow import parquet
 
-        self.path, self._size, self._container = path, size, container
+        self.path, self._container = path, container
         with parquet.ParquetFile(path) as file:
             self.types, self.rows = without_index(file.schema_arrow), file.metadata.num_rows
         self.names = tuple(self.types.names)
@@ -297,7 +292,7 @@ class _ParquetFile:
         # Buffered, so that no column of a group of rows need be in memory as a whole.
         with parquet.ParquetFile(self.path, buffer_size=2**20, pre_buffer=False, read_dictionary=texts) as file:
             for group in range(file.metadata.num_row_groups):
-                for batch in file.iter_batches(self._size.rows_of(len(columns)), [group], list(columns)):
+                for batch in file.iter_batches(batch_rows(len(columns)), [group], list(columns)):
                     yield _arrow_table(batch, texts, repr(self.path), self._container)
 
 
@@ -306,14 +301,14 @@ class _DelimitedFile:
 
     types = rows = None
 
-    def __init__(self, path: str, form: str, size: BatchSize, text: TextOptions, container: str) -> None:
-        self.path, self._size, self._container = path, size, container
+    def __init__(self, path: str, form: str, text: TextOptions, container: str) -> None:
+        self.path, self._container = path, container
         self._file = TextFile(path, text, "\t" if form == "tsv" else ",")
         self.names = self._file.names
 
     def read(self, columns: tuple[str, ...]) -> Iterator[FileTable]:
         """Yield batches."""
-        for block in self._file.blocks(columns, self._size.rows_of(len(columns)), self._size.text_bytes):
+        for block in self._file.blocks(columns, batch_rows(len(columns))):
             yield _text_table(block, repr(self.path), self._container)
 
 
@@ -322,7 +317,7 @@ class _JsonFile:
 
     types = None
 
-    def __init__(self, path: str, form: str, size: BatchSize, text: TextOptions, container: str) -> None:
+    def __init__(self, path: str, form: str, text: TextOptions, container: str) -> None:
         self.path, self._table = path, read_table(path, form, text)
         self._table.container = container
         self.names, self.rows = self._table.names, self._table.count

@@ -18,10 +18,9 @@ if TYPE_CHECKING:
     from eigentree.data.tables.table import Table
 
 __all__ = [
-    "USUAL_SIZE",
     "Batch",
-    "BatchSize",
     "Stream",
+    "batch_rows",
     "check_names",
     "has_arrow",
     "needs_arrow",
@@ -29,30 +28,13 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True)
-class BatchSize:
-    """How much is read from a file or asked of an engine at a time.
-
-    Attributes
-    ----------
-    rows : int
-        Most rows of a batch.
-    cells : int
-        Most cells of it, which bounds memory however many columns there are.
-    text_bytes : int
-        How much of a file of text is read at a time.
-    """
-
-    rows: int = 2**16
-    cells: int = 2**24
-    text_bytes: int = 2**22
-
-    def rows_of(self, columns: int) -> int:
-        """Return how many rows a batch of so many columns has at most."""
-        return max(1, min(self.rows, self.cells // max(columns, 1)))
+BATCH_ROWS, BATCH_CELLS = 2**16, 2**24
+"""Most rows of a batch, and most cells of it, which bounds memory however many columns there are."""
 
 
-USUAL_SIZE = BatchSize()
+def batch_rows(columns: int) -> int:
+    """Return how many rows a batch of so many columns has at most."""
+    return max(1, min(BATCH_ROWS, BATCH_CELLS // max(columns, 1)))
 
 
 @dataclass(frozen=True, eq=False)

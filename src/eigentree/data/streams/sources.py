@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any
 from eigentree.data.streams.file_batches import FileStream, found_files
 from eigentree.data.streams.partitions import Partitions, is_dask_frame
 from eigentree.data.streams.row_batches import (
-    USUAL_SIZE,
     Batch,
-    BatchSize,
     Stream,
+    batch_rows,
     check_names,
     needs_arrow,
     without_index,
@@ -54,7 +53,7 @@ def is_stream(X: Any) -> bool:
     )
 
 
-def stream_of(X: Any, size: BatchSize = USUAL_SIZE) -> Stream:
+def stream_of(X: Any) -> Stream:
     """Return the stream that some data are.
 
     Parameters
@@ -64,23 +63,21 @@ def stream_of(X: Any, size: BatchSize = USUAL_SIZE) -> Stream:
         list of these; a Dataset, Scanner or RecordBatchReader of pyarrow; a lazy frame of polars; a relation of
         duckdb; a Dask DataFrame; an iterator of batches, each of what a table may be; or a callable that returns
         such an iterator anew each time that it is called.
-    size : BatchSize
-        How much is read at a time; of no matter where the batches are made by others.
     """
     if isinstance(X, Stream):
         return X
     if isinstance(X, str | os.PathLike):
-        return FileStream(found_files(X), size)
+        return FileStream(found_files(X))
     if isinstance(X, list | tuple) and is_stream(X):
-        return FileStream([path for each in X for path in found_files(each)], size)
+        return FileStream([path for each in X for path in found_files(each)])
     if is_dask_frame(X):
         return Partitions.of(X)
     if _is(X, *LAZY):
-        return _lazy(X, size)
+        return _lazy(X)
     if _is(X, *RELATION):
-        return _relation(X, size)
+        return _relation(X)
     if _is(X, *DATASET):
-        return _dataset(X, size)
+        return _dataset(X)
     if _is(X, *SCANNER) or _is(X, *READER):
         return _Batches(_engine("the record batches", lambda: X.to_reader() if hasattr(X, "to_reader") else X))
     if isinstance(X, Iterator) or callable(X):
@@ -126,7 +123,7 @@ class _Engine(Stream):
             first += len(table)
 
 
-def _lazy(frame: Any, size: BatchSize) -> Stream:
+def _lazy(frame: Any) -> Stream:
     """Return the rows of a lazy frame of polars."""
     if not hasattr(frame, "collect_batches"):
         raise DataError("this polars is too old to return the batches of a lazy frame; 1.34 or later does")
@@ -135,14 +132,14 @@ def _lazy(frame: Any, size: BatchSize) -> Stream:
         schema = frame.collect_schema()
 
     def read(wanted: list[str]) -> Iterable[tuple[str, Any]]:
-        rows = size.rows_of(len(wanted))
+        rows = batch_rows(len(wanted))
         tables = frame.select(wanted).collect_batches(chunk_size=rows, maintain_order=True)
         return ((what, table) for table in tables)
 
     return _Engine(what, schema.names(), sys.modules["polars"].DataFrame(schema=schema), read)
 
 
-def _relation(relation: Any, size: BatchSize) -> Stream:
+def _relation(relation: Any) -> Stream:
     """Return the rows of a relation of duckdb; its enumerations declare all their values."""
     arrow, what = needs_arrow("reading a duckdb relation"), "the relation"
     with named_failures(what):
@@ -158,20 +155,20 @@ def _relation(relation: Any, size: BatchSize) -> Stream:
         some = relation.project(names)
         # Before 2.0 it has another name.
         reader = getattr(some, "to_arrow_reader", None) or some.fetch_arrow_reader
-        batches = reader(size.rows_of(len(wanted)))
+        batches = reader(batch_rows(len(wanted)))
         return ((what, arrow.Table.from_batches([batch])) for batch in batches)
 
     return _Engine(what, relation.columns, empty, read)
 
 
-def _dataset(dataset: Any, size: BatchSize) -> Stream:
+def _dataset(dataset: Any) -> Stream:
     """Return the rows of a dataset of pyarrow, fragment by fragment."""
     arrow = needs_arrow("reading a dataset")
 
     def read(wanted: list[str]) -> Iterable[tuple[str, Any]]:
         # Little is read ahead: it would be in memory.
         scanner = dataset.scanner(
-            columns=wanted, batch_size=size.rows_of(len(wanted)), batch_readahead=2, fragment_readahead=1
+            columns=wanted, batch_size=batch_rows(len(wanted)), batch_readahead=2, fragment_readahead=1
         )
         for tagged in scanner.scan_batches():
             path = getattr(tagged.fragment, "path", None)
