@@ -17,7 +17,9 @@ import eigentree as et
 from eigentree.counting.joint_table import ColumnFeatures
 from eigentree.data.tables.columns import Columns
 from eigentree.data.tables.rows import Rows
-from eigentree.planning.view_plan import ViewPlan
+from eigentree.graphs.junction_tree import JunctionTree
+from eigentree.planning.view_plan import ViewPlan, best_plan
+from eigentree.planning.view_search import PlanOptions
 from eigentree.spectral.learn.bonds import plain_bond
 from eigentree.spectral.learn.moments import CountedTables, ExactTables
 from eigentree.spectral.learn.operator_learning import learn
@@ -120,7 +122,7 @@ def test_the_law_holds_over_the_whole_zoo(graph: et.LatentGraph, recipe: str) ->
 @pytest.mark.parametrize("root", ["h0", "h4", "h9"])
 def test_the_root_changes_nothing(root: str) -> None:
     network = et.LatentNetwork.random(et.zoo.hmm(10, 2, 2, 4), seed=0)
-    plan = ViewPlan.build(network.graph, root=root)
+    plan = best_plan(JunctionTree.build(network.graph, root=root), PlanOptions(6, None, "raise"))
     (fit,) = learn(plan, [ExactTables(network, network.graph)], "variance")
     rows = network.sample(200, seed=1)
     log_size, sign = fit.operators(0.0).log_prob(Rows.of(rows, Columns.of(network.graph)).encode(0, 200))

@@ -93,7 +93,6 @@ class ViewPlan(Derived):
         views: int = 6,
         max_rank: int | None = None,
         when_short: Literal["raise", "warn"] = "raise",
-        root: str | None = None,
     ) -> ViewPlan:
         """Return the plan for a graph, which keeps it: a structure is planned once however often it is fitted.
 
@@ -106,8 +105,6 @@ class ViewPlan(Derived):
             Cap on every rank.
         when_short : {"raise", "warn"}
             What to do where no view of acceptable size reaches the rank: stop, or go on at the rank reached.
-        root : str, optional
-            A variable that the root clique must hold.
 
         Raises
         ------
@@ -116,9 +113,7 @@ class ViewPlan(Derived):
             needs and what to do.
         """
         check_graph(graph)
-        if root is not None:
-            graph.require(root)
-        plan = graph.derived(_planned, PlanOptions.checked(views, max_rank, when_short), root)
+        plan = graph.derived(_planned, PlanOptions.checked(views, max_rank, when_short))
         for message in plan.short:
             notice(message)
         return plan
@@ -145,9 +140,9 @@ def _groups(plan: ViewPlan) -> tuple[tuple[str, ...], ...]:
     return tuple(tuple(names[column] for column in group) for group in sorted(wanted))
 
 
-def _planned(graph: LatentGraph, options: PlanOptions, root: str | None) -> ViewPlan:
+def _planned(graph: LatentGraph, options: PlanOptions) -> ViewPlan:
     """Return the plan; with a cap, at ranks that are found only as far as they matter where all takes too long."""
-    tree = JunctionTree.of(graph) if root is None else JunctionTree.build(graph, root=root)
+    tree = JunctionTree.of(graph)
     try:
         try:
             return best_plan(tree, options)
