@@ -249,6 +249,8 @@ STRUCTURES = {
 
 @pytest.mark.parametrize("build", STRUCTURES.values(), ids=STRUCTURES.keys())
 def test_work_grows_in_proportion_to_the_columns(build) -> None:
+    """Steps of the interpreter, not seconds: growth is a property of the algorithm, the clock is not."""
+
     def steps(count: int) -> int:
         graph = build(count)
         return steps_of(lambda: ViewPlan.build(graph))

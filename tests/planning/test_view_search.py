@@ -271,19 +271,6 @@ def test_a_rank_belongs_to_its_cut_and_not_to_names(graph: et.LatentGraph, rando
         assert shared, "every observed variable is cut off by its own leaf"
 
 
-def test_work_grows_in_proportion_to_the_length() -> None:
-    """Steps of the interpreter, not seconds: growth is a property of the algorithm, the clock is not."""
-
-    def steps(length: int) -> int:
-        graph = et.zoo.hmm(length, 2, 2, 4)
-        return steps_of(lambda: ViewPlan.build(graph))
-
-    steps(7)  # what is imported or compiled on first use
-    short, long = steps(50), steps(100)
-    assert short > 1_000, "nothing was traced"
-    assert long <= 2.3 * short
-
-
 def test_views_too_small_for_the_rank_are_an_error_naming_the_separator() -> None:
     graph = et.zoo.hmm(9, 2, 2, 65)  # two variables have more joint states than a view may have
     with pytest.raises(
