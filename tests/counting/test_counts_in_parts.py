@@ -9,7 +9,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import eigentree as et
-from eigentree.counting.counts import Accumulator, count_rows
+from eigentree.counting.counts import count_rows
 from eigentree.data.tables.columns import Columns
 from eigentree.data.tables.rows import Rows
 from eigentree.inference.threads import usable_threads
@@ -47,11 +47,8 @@ def test_counts_do_not_depend_on_parts(kind: str, states: tuple[int, ...]) -> No
     names = [tuple(f"x{j}" for j in group) for group in GROUPS]
     codes = Rows.of(rows, Columns.of(graph)).encode()
     alone = et.Counts(graph, names).update(rows)
-    accumulator = Accumulator(alone.layout)
-    for start in range(0, len(codes), 2_500):
-        # Neither column-major nor row-major.
-        accumulator.add(codes[start : start + 2_500], None)
-    together = accumulator.counts(alone.columns)
+    # Neither column-major nor row-major.
+    together = alone.empty().count((codes[start : start + 2_500], None) for start in range(0, len(codes), 2_500))
     assert_array_equal(together.dense, alone.dense)
     assert together.rows == alone.rows == len(rows)
     for group in names:
@@ -113,9 +110,7 @@ def test_weighted_rows_may_come_among_others() -> None:
     parts = np.array_split(codes, 4)
     weights = [None, np.full(1_500, 2), None, np.full(1_500, 3)]
     repeated = et.Counts(graph, names).update(rows, sample_weight=np.repeat([1, 2, 1, 3], 1_500))
-    accumulator = Accumulator(repeated.layout)
-    for part, weight in zip(parts, weights, strict=True):
-        accumulator.add(np.asfortranarray(part), weight)
-    mixed = accumulator.counts(repeated.columns)
+    chunks = zip(map(np.asfortranarray, parts), weights, strict=True)
+    mixed = repeated.empty().count(chunks)
     for group in names:
         assert_array_equal(mixed.table(group), repeated.table(group))

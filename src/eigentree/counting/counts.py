@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from eigentree.data.tables.rows import Rows
     from eigentree.graphs.graph import LatentGraph
 
-__all__ = ["Accumulator", "Counts", "MomentSource", "count_rows", "weighted_chunks"]
+__all__ = ["Counts", "MomentSource", "count_rows", "weighted_chunks"]
 
 MOST_PARTS = 32
 """Parts of a sparse table that are kept apart before they are merged: memory stays in proportion to what occurs."""
@@ -136,10 +136,34 @@ class Counts(Additive):
 
     def count(self, chunks: Iterator[tuple[Codes, NDArray[Any] | None]]) -> Counts:
         """Return these counts with chunks of (codes, weights or None) added."""
-        total = Accumulator(self.layout)
+        layout = self.layout
+        rows: float = 0
+        ones, whole, fractional = GroupCounter(layout.tables), np.zeros(layout.cells, np.int64), np.zeros(0)
+        parts: dict[int, list[tuple[Integers, NDArray[Any]]]] = {g: [] for g in layout.empty_sparse()}
         for codes, weights in chunks:
-            total.add(codes, weights)
-        added = total.counts(self.columns)
+            if weights is None:
+                ones.add(codes.T)
+                rows += len(codes)
+            elif weights.dtype.kind in "iub":
+                weights = weights.astype(np.int64)
+                weigh_groups(codes.T, weights, layout.tables, whole)
+                rows += int(weights.sum())
+            else:
+                weights = weights.astype(np.float64)
+                fractional = fractional if len(fractional) else np.zeros(layout.cells)
+                weigh_groups(codes.T, weights, layout.tables, fractional)
+                rows += float(weights.sum())
+            for g, found in parts.items():
+                found.append(_occurring(codes, weights, layout.groups[g], layout.shapes[g]))
+                if len(found) == MOST_PARTS:
+                    found[:] = [_merged(found)]
+        ones.add_to(whole)
+        dense = whole + fractional if len(fractional) else whole
+        sparse = layout.empty_sparse()
+        for g, found in parts.items():
+            if found:
+                sparse[g] = JointTable(layout.groups[g], layout.shapes[g], *_merged(found))
+        added = Counts.laid_out(self.columns, layout, dense, sparse, rows)
         return self + added if self.rows else added
 
     def _combined(self, other: Counts, sign: int) -> Counts:
@@ -314,56 +338,17 @@ def _not_the_same(one: Columns, other: Columns) -> str:
     return "counts add up only when they count the same groups of the same variables"
 
 
-class Accumulator:
-    """Counts while they are being made, chunk by chunk of codes."""
-
-    def __init__(self, layout: CountLayout) -> None:
-        self.layout = layout
-        self.rows: float = 0
-        self.ones = GroupCounter(layout.tables)
-        self.whole = np.zeros(layout.cells, np.int64)
-        self.weighted: Floats | None = None
-        self.empty = layout.empty_sparse()
-        self.parts: dict[int, list[tuple[Integers, NDArray[Any]]]] = {g: [] for g in self.empty}
-
-    def add(self, codes: Codes, weights: NDArray[Any] | None) -> None:
-        """Count rows of codes, each as often as its weight says."""
-        if weights is None:
-            self.ones.add(codes.T)
-            self.rows += len(codes)
-        else:
-            whole = weights.dtype.kind in "iub"
-            weights = weights.astype(np.int64 if whole else np.float64)
-            if not whole and self.weighted is None:
-                self.weighted = np.zeros(len(self.whole))
-            tables: Any = self.whole if whole else self.weighted
-            weigh_groups(codes.T, weights, self.layout.tables, tables)
-            self.rows += weights.sum().item()
-        for g in self.empty:
-            self._add_sparse(g, codes, weights)
-
-    def _add_sparse(self, g: int, codes: Codes, weights: NDArray[Any] | None) -> None:
-        table = self.empty[g]
-        keys = np.zeros(len(codes), np.int64)
-        present = np.ones(len(codes), np.bool_)
-        for column, states in zip(table.columns, table.shape, strict=True):
-            keys = keys * states + codes[:, column]
-            present &= codes[:, column] != states
-        counted = np.ones(len(codes), np.int64) if weights is None else weights
-        parts = self.parts[g]
-        parts.append(collected(keys[present], counted[present]))
-        if len(parts) == MOST_PARTS:
-            parts[:] = [_merged(parts)]
-
-    def counts(self, columns: Columns) -> Counts:
-        """Return what was counted; nothing can be added any more."""
-        self.ones.add_to(self.whole)
-        dense: NDArray[Any] = self.whole if self.weighted is None else self.whole + self.weighted
-        sparse = dict(self.empty)
-        for g, parts in self.parts.items():
-            if parts:
-                sparse[g] = JointTable(self.empty[g].columns, self.empty[g].shape, *_merged(parts))
-        return Counts.laid_out(columns, self.layout, dense, sparse, self.rows)
+def _occurring(
+    codes: Codes, weights: NDArray[Any] | None, columns: Sequence[int], shape: Sequence[int]
+) -> tuple[Integers, NDArray[Any]]:
+    """Return the joint codes of a group that occur in some rows, and how often each does."""
+    keys = np.zeros(len(codes), np.int64)
+    present = np.ones(len(codes), np.bool_)
+    for column, states in zip(columns, shape, strict=True):
+        keys = keys * states + codes[:, column]
+        present &= codes[:, column] != states
+    counted = np.ones(len(codes), np.int64) if weights is None else weights
+    return collected(keys[present], counted[present])
 
 
 def _merged(parts: Sequence[tuple[Integers, NDArray[Any]]]) -> tuple[Integers, NDArray[Any]]:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from eigentree.arrays import Booleans, Codes, Floats, Integers
+    from eigentree.arrays import Codes, Floats, Integers
     from eigentree.counting.levels.hats import HatScale
 
 __all__ = ["count_hats"]
@@ -32,75 +32,49 @@ def count_hats(
 
     Codes of columns with a scale are levels, and are counted as so many hats as the column has states.
     """
-    counter = _HatCounter(counts, scales)
+    layout = counts.layout
+    every = list(zip(scales, counts.columns.states, strict=True))
+    missing = [states if scale is None else LEVELS for scale, states in every]
+    shown = {id(scale): _spans(scale.hats(states)) for scale, states in every if scale is not None}
+    dense, sparse = np.zeros(layout.cells), layout.empty_sparse()
+    rows: float = 0
     for codes, weights in chunks:
-        counter.add(codes, weights)
-    added = counter.counts()
+        rows += len(codes) if weights is None else weights.sum().item()
+        known = np.stack([codes[:, c] != own for c, own in enumerate(missing)], axis=1)
+        for g, (group, shape) in enumerate(zip(layout.groups, layout.shapes, strict=True)):
+            chosen = np.asarray(known[:, list(group)].all(axis=1))
+            often = np.ones(int(chosen.sum())) if weights is None else weights[chosen].astype(np.float64)
+            hats = [shown.get(id(scales[column])) for column in group]
+            for keys, values in _hats([codes[chosen, column] for column in group], often, hats, shape):
+                if g in sparse:
+                    sparse[g] = sparse[g].plus(JointTable(group, shape, *collected(keys, values)), 1)
+                else:
+                    dense[layout.part(g)] += np.bincount(keys, values, math.prod(shape))
+    added = Counts.laid_out(counts.columns, layout, dense, sparse, rows)
     return counts + added if counts.rows else added
 
 
-class _HatCounter:
-    """Counts while they are being made, chunk by chunk of codes."""
-
-    def __init__(self, like: Counts, scales: Sequence[HatScale | None]) -> None:
-        self.like, layout = like, like.layout
-        every = list(zip(scales, like.columns.states, strict=True))
-        self.missing = [states if scale is None else LEVELS for scale, states in every]
-        shown = {id(scale): _spans(scale.hats(states)) for scale, states in every if scale is not None}
-        self.hats = [None if scale is None else shown[id(scale)] for scale in scales]
-        self.dense = np.zeros(layout.cells)
-        self.sparse = layout.empty_sparse()
-        self.rows: float = 0
-
-    def add(self, codes: Codes, weights: NDArray[Any] | None) -> None:
-        """Count rows of codes, each as often as its weight says."""
-        layout = self.like.layout
-        self.rows += len(codes) if weights is None else weights.sum().item()
-        known = np.stack([codes[:, c] != missing for c, missing in enumerate(self.missing)], axis=1)
-        dense = set(layout.dense)
-        for g, (group, shape) in enumerate(zip(layout.groups, layout.shapes, strict=True)):
-            chosen = np.asarray(known[:, list(group)].all(axis=1))
-            for keys, values in self._hats(codes, weights, group, shape, chosen):
-                if g in dense:
-                    self.dense[layout.part(g)] += np.bincount(keys, values, math.prod(shape))
-                else:
-                    more = JointTable(group, shape, *collected(keys, values))
-                    self.sparse[g] = self.sparse[g].plus(more, 1)
-
-    def _hats(
-        self,
-        codes: Codes,
-        weights: NDArray[Any] | None,
-        group: Sequence[int],
-        shape: Sequence[int],
-        chosen: Booleans,
-    ) -> Iterator[tuple[Integers, Floats]]:
-        """Yield all joint hats of a group that are not 0 at some rows, and the products of their values."""
-        hats = [self.hats[column] for column in group]
-        widths = [len(each[1]) for each in hats if each is not None]
-        cells = [codes[chosen, column] for column in group]
-        often = np.ones(len(cells[0])) if weights is None else weights[chosen].astype(np.float64)
-        if max(widths, default=2) > 2:
-            # Numbers that stand for many are few.
-            cells, often = _distinct(cells, often)
-        step = max(1, MOST_PRODUCTS // math.prod(widths))
-        for start in range(0, len(often), step):
-            part = slice(start, start + step)
-            values = often[None, part]
-            keys = np.zeros(values.shape, np.int64)
-            for own, each, states in zip(cells, hats, shape, strict=True):
-                if each is None:
-                    keys = keys * states + own[part]
-                else:
-                    first, shares = each[0][own[part]], each[1][:, own[part]]
-                    keys = np.concatenate([keys * states + first + k for k in range(len(shares))])
-                    values = np.concatenate([values * share for share in shares])
-            yield keys.ravel(), values.ravel()
-
-    def counts(self) -> Counts:
-        """Return what was counted."""
-        like = self.like
-        return Counts.laid_out(like.columns, like.layout, self.dense, self.sparse, self.rows)
+def _hats(
+    cells: Sequence[Codes], often: Floats, hats: Sequence[tuple[Integers, Floats] | None], shape: Sequence[int]
+) -> Iterator[tuple[Integers, Floats]]:
+    """Yield all joint hats of a group that are not 0 at some rows, and the products of their values."""
+    widths = [len(each[1]) for each in hats if each is not None]
+    if max(widths, default=2) > 2:
+        # Numbers that stand for many are few.
+        cells, often = _distinct(cells, often)
+    step = max(1, MOST_PRODUCTS // math.prod(widths))
+    for start in range(0, len(often), step):
+        part = slice(start, start + step)
+        values = often[None, part]
+        keys = np.zeros(values.shape, np.int64)
+        for own, each, states in zip(cells, hats, shape, strict=True):
+            if each is None:
+                keys = keys * states + own[part]
+            else:
+                first, shares = each[0][own[part]], each[1][:, own[part]]
+                keys = np.concatenate([keys * states + first + k for k in range(len(shares))])
+                values = np.concatenate([values * share for share in shares])
+        yield keys.ravel(), values.ravel()
 
 
 def _spans(hats: Floats) -> tuple[Integers, Floats]:
