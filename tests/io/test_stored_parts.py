@@ -113,7 +113,7 @@ def test_plans(change: Callable[[Any], None], message: str, tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda content: content["groups"][0].reverse(), "a group of columns has each once, in order"),
+        (lambda content: max(content["groups"], key=len).reverse(), "a group of columns has each once, in order"),
         (lambda content: content["groups"].append(content["groups"][0]), "groups of columns are at least one"),
         (lambda content: content["groups"].clear(), "groups of columns are at least one"),
         (lambda content: content["groups"].pop(0), "the array 'dense' is I64 or F64 of shape"),
@@ -121,7 +121,6 @@ def test_plans(change: Callable[[Any], None], message: str, tmp_path: Path) -> N
         (lambda content: content.update(rows="many"), "the number of rows is no number of at least 0"),
         (lambda content: content.update(sample=5000), "statistics: sample is a whole number from 0 to 2000"),
         (lambda content: content.update(known_to=0), "the hashes of the row sample are not in order"),
-        (lambda content: content.update(holes=True), "there is no array 'residual'"),
         (lambda content: content.update(sparse=[1]), "there is not one sparse table per large group"),
         (
             lambda content: content["columns"]["states"].__setitem__(0, 2),

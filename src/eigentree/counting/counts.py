@@ -11,7 +11,7 @@ import numpy as np
 from eigentree.core.counting.group_counting import GroupCounter, weigh_groups
 from eigentree.counting.additive import Additive, require_added, total_rows
 from eigentree.counting.count_layout import CountLayout
-from eigentree.counting.joint_table import JointTable, collected
+from eigentree.counting.joint_table import JointTable, collected, smoothed
 from eigentree.data.streams.encoded_stream import Encoded, any_rows
 from eigentree.data.tables.columns import Columns
 from eigentree.errors import DataError, quoted
@@ -209,8 +209,7 @@ class Counts(Additive):
 
     def smoothed(self, column: int) -> Floats:
         """Return the distribution of one column, 1/2 added to the count of each state."""
-        counted = self.singles[column]
-        return np.asarray((counted + 0.5) / (counted.sum() + 0.5 * len(counted)))
+        return smoothed(self.singles[column])
 
     def stacked(self, groups: Sequence[tuple[int, ...]]) -> Floats:
         """Return the counts of several groups of columns of the same shape, one row each, flat."""

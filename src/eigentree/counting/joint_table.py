@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from eigentree.arrays import Floats, Integers
 
-__all__ = ["DENSE_CELLS", "ColumnFeatures", "JointTable", "collected"]
+__all__ = ["DENSE_CELLS", "ColumnFeatures", "JointTable", "collected", "smoothed"]
 
 DENSE_CELLS = 2**16
 """Largest table that is kept as an array; a larger one is kept as the codes that occur, never more than rows."""
@@ -123,6 +123,11 @@ class JointTable:
                 product = (product[:, :, None] * matrix[code[block]][:, None, :]).reshape(len(product), -1)
             total += product.T @ parts[-1][1][codes[-1][block]]
         return total.reshape(widths)
+
+
+def smoothed(counts: Floats) -> Floats:
+    """Return the distribution of each column, 1/2 added to the count of each state, shape (states, …)."""
+    return np.asarray((counts + 0.5) / (counts.sum(axis=0) + 0.5 * len(counts)))
 
 
 def collected(keys: Integers, values: NDArray[Any]) -> tuple[Integers, NDArray[Any]]:

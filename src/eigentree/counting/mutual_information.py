@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from eigentree.counting.joint_table import smoothed
 from eigentree.graphs.structure_learning import spanning_tree
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def mutual_information(pairs: PairCounts) -> Floats:
     """
     found = _of_all_pairs(pairs, information_of)
     for place in range(len(found)):
-        own = _smoothed(pairs.margins([place]))
+        own = smoothed(pairs.margins([place]))
         found[place, place] = -(own * np.log(own)).sum()
     return found
 
@@ -145,7 +146,7 @@ def _of_all_pairs(pairs: PairCounts, measure: Callable[[Floats], Floats]) -> Flo
     for first, second in _blocks(pairs):
         tables = pairs.tables(first, second)
         total = tables.sum(axis=(0, 1))
-        ones, others = (_smoothed(pairs.margins(places)) for places in (first, second))
+        ones, others = (smoothed(pairs.margins(places)) for places in (first, second))
         tables += PRIOR_ROWS * ones[:, None, :, None] * others[None, :, None, :]
         tables /= total + PRIOR_ROWS
         values = measure(tables.reshape(*tables.shape[:2], -1)).reshape(len(first), len(second))
@@ -156,11 +157,6 @@ def _of_all_pairs(pairs: PairCounts, measure: Callable[[Floats], Floats]) -> Flo
         found[np.ix_(second, first)] = values.T
     np.fill_diagonal(found, 0.0)
     return found
-
-
-def _smoothed(counts: Floats) -> Floats:
-    """Return the distribution of each column, 1/2 added to the count of each state."""
-    return np.asarray((counts + 0.5) / (counts.sum(axis=0) + 0.5 * len(counts)))
 
 
 def _blocks(pairs: PairCounts) -> Iterator[tuple[Integers, Integers]]:

@@ -11,12 +11,12 @@ import heapq
 import math
 import re
 from itertools import combinations
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from eigentree.errors import TreewidthError, in_short
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from eigentree.graphs.graph import LatentGraph
 
@@ -25,10 +25,13 @@ __all__ = [
     "CliqueTree",
     "check_families",
     "clique_tree",
+    "middle",
     "moral_adjacency",
     "natural_key",
     "unavoidable_clique",
 ]
+
+Node = TypeVar("Node")
 
 MAX_CLIQUE_STATES = 2**24
 """Largest number of joint states of one clique: 128 MiB as a table of floats."""
@@ -225,6 +228,25 @@ def _maximal_cliques(order: list[int], later: list[set[int]]) -> CliqueTree:
         listed.append(tuple(sorted(cliques[i])))
         parents.append(parent)
     return CliqueTree(listed, parents)
+
+
+def middle(neighbors: Mapping[Node, Collection[Node]]) -> list[Node]:
+    """Return the centre of a tree: its leaves are peeled off until one or two nodes are left."""
+    degree = {node: len(around) for node, around in neighbors.items()}
+    layer = [node for node, count in degree.items() if count <= 1]
+    left = len(degree)
+    while left > 2:
+        left -= len(layer)
+        following = []
+        for node in layer:
+            degree[node] = 0
+            for other in neighbors[node]:
+                if degree[other] > 0:
+                    degree[other] -= 1
+                    if degree[other] == 1:
+                        following.append(other)
+        layer = following
+    return layer
 
 
 def _some(names: Sequence[str], most: int = 12) -> str:

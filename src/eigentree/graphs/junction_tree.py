@@ -12,7 +12,7 @@ from itertools import groupby, pairwise
 from typing import TYPE_CHECKING
 
 from eigentree.errors import EigentreeError, GraphError, TreewidthError, in_short
-from eigentree.graphs.elimination import MAX_CLIQUE_STATES, CliqueTree, clique_tree, natural_key
+from eigentree.graphs.elimination import MAX_CLIQUE_STATES, CliqueTree, clique_tree, middle, natural_key
 from eigentree.graphs.graph import check_graph
 from eigentree.validation import different_names, whole_number
 
@@ -233,7 +233,7 @@ class _TreeBuilder:
     def reroot(self, variable: int | None) -> None:
         """Orient all edges away from a clique that holds the variable, or from the middle of the tree."""
         if variable is None:
-            candidates = self._middle()
+            candidates = middle(dict(enumerate(self.neighbors)))
         else:
             candidates = [i for i, part in enumerate(self.parts) if variable in part.clique]
         self.root = min(candidates, key=lambda i: sorted(self.parts[i].clique))
@@ -247,24 +247,6 @@ class _TreeBuilder:
                     self.parts[j].separator = part.clique & self.parts[j].clique
                     part.children.append(j)
                     stack.append(j)
-
-    def _middle(self) -> list[int]:
-        """Return the centre of the tree: its leaves are peeled off until one or two nodes are left."""
-        degree = [len(around) for around in self.neighbors]
-        layer = [i for i, d in enumerate(degree) if d <= 1]
-        left = len(degree)
-        while left > 2:
-            left -= len(layer)
-            following = []
-            for i in layer:
-                degree[i] = 0
-                for j in self.neighbors[i]:
-                    if degree[j] > 0:
-                        degree[j] -= 1
-                        if degree[j] == 1:
-                            following.append(j)
-            layer = following
-        return layer
 
     def preorder(self) -> list[int]:
         """Return the nodes that hang from the root, parents first."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from eigentree.graphs.elimination import middle
 from eigentree.graphs.graph import LatentGraph
 from eigentree.graphs.neighbour_joining import joined_around, refined
 from eigentree.graphs.templates import apart
@@ -223,13 +224,7 @@ def _neighbors(names: Collection[str], edges: Iterable[tuple[str, str]]) -> dict
 def _centre(neighbors: Mapping[str, Sequence[str]], among: Collection[str]) -> str:
     """Return the centre of the part of a tree that some nodes span; of two the first."""
     spanned = set(among)
-    left = {name: spanned.intersection(neighbors[name]) for name in spanned}
-    while len(left) > 2:
-        ends = [name for name, around in left.items() if len(around) <= 1]
-        for name in ends:
-            for other in left.pop(name):
-                left[other].discard(name)
-    return min(left)
+    return min(middle({name: spanned.intersection(neighbors[name]) for name in spanned}))
 
 
 def _directed(neighbors: Mapping[str, Sequence[str]], root: str) -> list[tuple[str, str]]:
