@@ -199,7 +199,7 @@ def _show_threads(rows: int, repeats: int) -> None:
     read = Rows.of(X, empty.columns)
 
     def counted(threads: int) -> Counts:
-        return count_rows(empty, empty, read, None, len(empty.dense), threads)
+        return count_rows(empty.count, read, None, len(empty.dense), threads)
 
     if not np.array_equal(counted(1).dense, counted(2).dense):
         raise AssertionError("one thread and two do not agree")

@@ -65,8 +65,8 @@ def test_threads_count_the_same(threads: int, weighted: bool, kind: str) -> None
     empty = et.Statistics.empty(et.SpectralJunctionTree(graph).plan(graph))
     alone = empty.update(rows, weights)
     read = Rows.of(rows, Columns.of(graph))
-    shared = count_rows(empty, empty, read, weights, 0, threads, shared_from=1)
-    twice = count_rows(alone, empty, read, weights, 0, threads, shared_from=1)
+    shared = count_rows(empty.count, read, weights, 0, threads, shared_from=1)
+    twice = alone + count_rows(empty.count, read, weights, 0, threads, shared_from=1)
     for one, other in ((shared, alone), (twice, alone + alone)):
         assert_array_equal(one.counts.dense, other.counts.dense)
         assert one.rows == other.rows
@@ -79,7 +79,7 @@ def test_the_first_cell_that_is_no_code_is_named_whatever_the_threads() -> None:
     rows[[2_000, 7_000], 1] = 9
     empty = et.Counts(graph_of(), [("x0", "x1")])
     with pytest.raises(et.DataError, match="row 2000, column 'x1' holds 9"):
-        count_rows(empty, empty, Rows.of(rows, empty.columns), None, 0, 3, shared_from=1)
+        count_rows(empty.count, Rows.of(rows, empty.columns), None, 0, 3, shared_from=1)
 
 
 @pytest.mark.parametrize(("given", "expected"), [("3", 3), ("2,1", 2), ("", None), ("0", None), ("many", None)])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cached_property, reduce
 from operator import add
-from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from eigentree.inference.threads import LEAST_ROWS, in_stretches
 from eigentree.validation import different_names, one_by_one, our_arithmetic
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from eigentree.graphs.graph import LatentGraph
 
 __all__ = ["Counts", "MomentSource", "count_rows", "weighted_chunks"]
+
+T = TypeVar("T")
 
 MOST_PARTS = 32
 """Parts of a sparse table that are kept apart before they are merged: memory stays in proportion to what occurs."""
@@ -132,7 +134,7 @@ class Counts(Additive):
             How often each row counts; may be fractional.
         """
         rows, weights = any_rows(X, self.columns, sample_weight)
-        return count_rows(self, self.empty(), rows, weights, len(self.dense))
+        return self + count_rows(self.empty().count, rows, weights, len(self.dense))
 
     def count(self, chunks: Iterator[tuple[Codes, NDArray[Any] | None]]) -> Counts:
         """Return these counts with chunks of (codes, weights or None) added."""
@@ -271,37 +273,23 @@ def weighted_chunks(
         yield codes, None if weights is None else weights[start : start + len(codes)]
 
 
-class _Countable(Protocol):
-    """Statistics that count chunks of rows and add up."""
-
-    def count(self, chunks: Iterator[tuple[Codes, NDArray[Any] | None]]) -> Self:
-        """Return these statistics with chunks of (codes, weights or None) added."""
-
-    def __add__(self, other: Self) -> Self:
-        """Return the statistics of both sets of rows."""
-
-
-Statistic = TypeVar("Statistic", bound=_Countable)
-
-
 def count_rows(
-    found: Statistic,
-    empty: Statistic,
+    count: Callable[[Iterator[tuple[Codes, NDArray[Any] | None]]], T],
     rows: Rows | Encoded,
     weights: NDArray[Any] | None,
     cells: int,
     threads: int | None = None,
     shared_from: int = LEAST_ROWS,
-) -> Statistic:
-    """Return statistics with rows added, which threads share.
+) -> T:
+    """Return what a function counts of rows, which threads share.
 
     Each thread encodes and counts a stretch of the rows in tables of its own, and whole numbers add up to the same
     in any order. Sums of fractional weights depend on their order: these, and streams, have one thread.
 
     Parameters
     ----------
-    found, empty : Statistics or Counts
-        To which rows are added, and the same without any row.
+    count : callable
+        Of chunks of (codes, weights or None); what it returns adds up.
     rows, weights
     cells : int
         Of the tables of one thread: those of all threads have to be added up.
@@ -311,10 +299,10 @@ def count_rows(
         Rows for each thread from which starting it pays.
     """
     if isinstance(rows, Encoded) or (weights is not None and weights.dtype.kind == "f"):
-        return found.count(weighted_chunks(rows, weights))
+        return count(weighted_chunks(rows, weights))
 
-    def part(start: int, stop: int) -> Statistic:
-        return (empty if start else found).count(weighted_chunks(rows, weights, start, stop))
+    def part(start: int, stop: int) -> T:
+        return count(weighted_chunks(rows, weights, start, stop))
 
     return reduce(add, in_stretches(part, rows.count, max(shared_from, cells), threads))
 

@@ -179,8 +179,7 @@ class Statistics(StoredCounts):
         warn_of_few(weights)
         if not isinstance(rows, Encoded):
             return self.count_rows(rows, weights)
-        added = rows.summed(_counted, self._emptied)
-        return self + added if self.rows else added
+        return self + rows.summed(_counted, self._emptied)
 
     def without(self, codes: Codes, weights: NDArray[Any]) -> Counts:
         """Return the counts without rows of the sample, each as often as its weight says."""
@@ -199,7 +198,7 @@ class Statistics(StoredCounts):
             if isinstance(rows, Encoded):
                 return self.count(level_chunks(rows, self.scales))
             rows = level_rows(rows, self.scales)
-        return count_rows(self, self._emptied, rows, weights, len(self.counts.dense))
+        return self + count_rows(self._emptied.count, rows, weights, len(self.counts.dense))
 
     def count(self, chunks: Iterator[tuple[Codes, NDArray[Any] | None]]) -> Statistics:
         """Return these statistics with chunks of (codes, weights or None) seen, in one pass.
