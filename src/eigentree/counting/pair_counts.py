@@ -31,7 +31,7 @@ from eigentree.messages import renamed_arguments
 from eigentree.validation import check_cells, our_arithmetic
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -133,9 +133,9 @@ class PairCounts(StoredCounts):
     def count(self, rows: Rows | Encoded, weights: NDArray[Any] | None) -> PairCounts:
         """Return these counts with rows of the same columns added, whose weights were checked."""
         if isinstance(rows, Encoded):
-            added = rows.summed(_chunks_counted, self.columns)
+            added = rows.summed(_of_stream, self.columns)
         else:
-            added = _counted(rows, weights)
+            added = _counted(weighted_chunks(rows, weights), self.columns)
         return self + added if self.rows else added
 
     def _combined(self, other: PairCounts, sign: int) -> PairCounts:
@@ -243,31 +243,27 @@ def _count_type(rows: float) -> type[np.integer[Any]]:
     return np.int32 if abs(rows) < 2**31 else np.int64
 
 
-def _chunks_counted(rows: Encoded, columns: Columns) -> PairCounts:
-    total = PairCounts.empty(columns)
-    for codes, weights in rows.chunks():
-        total = total.count(Rows.of_codes(codes, columns), weights)
-    return total
+def _of_stream(rows: Encoded, columns: Columns) -> PairCounts:
+    return _counted(rows.chunks(), columns)
 
 
-def _counted(rows: Rows, weights: NDArray[Any] | None) -> PairCounts:
-    """Return the counts of rows, each as often as its weight says."""
-    columns = rows.columns
-    start, size = _starts(columns), _size(columns)
-    total: float = rows.count if weights is None else weights.sum(dtype=np.float64).item()
-    whole = weights is None or weights.dtype.kind in "iub"
-    total = int(total) if whole else total
-    matrix: NDArray[Any] = np.zeros((size, size), _count_type(total) if whole else np.float64)
-    states = np.array(columns.states, np.int64)
-    # Bits have no weights.
-    wide = states > (MOST_NARROW if weights is None else 0)
-    for codes, weight in weighted_chunks(rows, weights):
-        if weight is None and not wide.all():
+def _counted(chunks: Iterable[tuple[Codes, NDArray[Any] | None]], columns: Columns) -> PairCounts:
+    """Return the counts of rows, given as codes and weights or None."""
+    start, states, size = _starts(columns), np.array(columns.states, np.int64), _size(columns)
+    total: float = 0
+    matrix: NDArray[Any] = np.zeros((size, size), np.int32)
+    for codes, weights in chunks:
+        counted = np.ones(len(codes), np.int64) if weights is None else weights
+        total += counted.sum().item()
+        whole = matrix.dtype.kind == "i" and counted.dtype.kind in "iub"
+        matrix = matrix.astype(_count_type(total) if whole else np.float64, copy=False)
+        # Bits have no weights.
+        wide = states > (MOST_NARROW if whole and weights is None else 0)
+        if not wide.all():
             _add_ones(codes, np.flatnonzero(~wide), start, states, matrix)
         if wide.any():
-            ones = np.ones(len(codes), np.int64) if weight is None else weight
-            ones = ones.astype(np.int64 if whole else np.float64)
-            count_pairs(codes.T, ones, wide, states, start, states, matrix)
+            counted = counted.astype(np.int64 if whole else np.float64)
+            count_pairs(codes.T, counted, wide, states, start, states, matrix)
     _mirror(matrix)
     return PairCounts(columns, total, matrix)
 
