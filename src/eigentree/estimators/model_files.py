@@ -97,9 +97,9 @@ def save_estimator(estimator: Parameters, path: str | os.PathLike[str]) -> None:
 def load(path: str | os.PathLike[str]) -> Any:
     """Return what was saved: an estimator, a `LatentNetwork`, `Statistics` or `PairCounts`.
 
-    It is what it was: parameters, fitted attributes and results, bit-identical; `partial_fit` goes on where it
-    was. Only a `random_state` that was a Generator is None now. Nothing in the file is executed, and it is read on
-    any machine and by any later version.
+    Parameters, fitted attributes and results are bit-identical, and `partial_fit` continues; a `random_state` that
+    was a Generator is None. Nothing in the file is executed, and it can be read on any machine by any later
+    version.
 
     Parameters
     ----------

@@ -157,10 +157,10 @@ def bootstrap_likelihood_ratio_test(
     """Return the test of a small model against a large one by the parametric bootstrap (BLRT).
 
     Such as two classes against three, or three hidden states of an HMM against four. A replicate is the statistic
-    of data that are sampled from the small model, as many as there are and with the same cells missing. There the
-    small model starts from what was sampled from, which is near its optimum. The large one has no such start, and
-    a local optimum would make replicates too small and p-values too: so it starts as the estimator itself does,
-    by a multi-start of up to 20 candidates unless `init` and `n_init` say otherwise.
+    of as many data, with the same cells missing, sampled from the small model. The fit of the small model to these
+    starts from the parameters that they were sampled with. The large model starts as the estimator itself does, by
+    a multi-start of up to 20 candidates unless `init` and `n_init` say otherwise, since a poor local optimum would
+    make the p-value too small.
 
     Parameters
     ----------

@@ -165,7 +165,7 @@ def pool(
     *,
     df: float | ArrayLike | None = None,
 ) -> PooledEstimates:
-    """Return what the estimates of several completed tables are together, by Rubin's rules.
+    """Return the pooled estimates of several completed tables, by Rubin's rules.
 
     The pooled estimate is their mean. Its variance is the mean of their variances, W, plus (1 + 1/m) B, the
     variance between them. Intervals are those of a t distribution.

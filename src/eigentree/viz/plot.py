@@ -309,8 +309,8 @@ def learning_curve(model: EMJunctionTree | OnlineEMJunctionTree | EMHMM, ax: Any
 def multistart(model: EMJunctionTree | EMHMM, ax: Any = None) -> Any:
     """Return matplotlib's axes with the multi-start before a fit by EM (`start_`), rung by rung.
 
-    Each mark is a candidate, by the kind of its start; how far it stands below the best of its rung is by how much
-    less its objective was, per row.
+    Each mark is a candidate, its shape the kind of its start, its distance from the best of its rung the difference
+    of their objectives per row.
 
     Parameters
     ----------

@@ -78,9 +78,9 @@ def open_table(
     drop: Sequence[str] = (),
     large: int = LARGE_BYTES,
 ) -> FileTable | FileStream:
-    r"""Return the rows of a file, as each method that takes `X` takes them: in memory, or of a large file a stream.
+    r"""Return the rows of a file for methods that take `X`: in memory, or of a large file as a stream.
 
-    A path by itself is read by what its first lines show; this is for files that do not show it. Standard input,
+    For files whose first lines do not show the delimiter and encoding; of others, give the path. Standard input,
     JSON lines, and Parquet within another compression are read as a whole.
 
     Parameters

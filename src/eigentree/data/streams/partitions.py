@@ -52,7 +52,7 @@ def empty_frame(frame: Any) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class Partitions(Stream):
-    """Parts of a table that lie on a cluster, as Dask knows them: a stream whose rows need not come here.
+    """The partitions of a table on a cluster of Dask: a stream whose rows stay there.
 
     Attributes
     ----------

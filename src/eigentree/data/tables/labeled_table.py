@@ -43,8 +43,7 @@ class TablesByName(dict[Any, Any]):
 class LabeledTable(np.ndarray[Any, np.dtype[np.float64]]):
     """An array whose axes are variables and whose places along an axis are states.
 
-    To numpy and everybody else it is an array of numbers; what they make of it (a part, a sum, a logarithm) is an
-    array without names.
+    To numpy it is an array of numbers; parts, sums and logarithms of it are arrays without names.
 
     Parameters
     ----------

@@ -32,8 +32,8 @@ def expected_counts(
     """Return how often each cell of each table is expected to have been used, given rows (the E-step).
 
     Hidden variables and missing cells count by their posterior, so that each table adds up to the number of rows.
-    Tables of hidden variables that no observed one depends on are left out: rows say nothing about them. Numbers
-    have no tables, and count as evidence.
+    Tables of hidden variables that no observed one depends on are left out. Numbers have no tables, and count as
+    evidence.
 
     Parameters
     ----------
