@@ -90,11 +90,12 @@ def test_everything_public_is_in_the_reference() -> None:
 
 
 def described(docstring: str) -> Iterator[tuple[str, str]]:
-    """The parameters of a docstring (numpydoc), and what it says of each."""
-    section = re.search(r"^Parameters\n-+\n(.*?)(?=^\w[\w ]*\n-+$|\Z)", docstring, flags=re.MULTILINE | re.DOTALL)
-    for entry in re.split(r"\n(?=\S)", section[1].strip() if section else ""):
-        name, _, words = entry.partition("\n")
-        yield name, " ".join(words.split())
+    """The parameters and attributes of a docstring (numpydoc), and what it says of each."""
+    of_each = r"^(?:Parameters|Attributes)\n-+\n(.*?)(?=^\w[\w ]*\n-+$|\Z)"
+    for section in re.findall(of_each, docstring, flags=re.MULTILINE | re.DOTALL):
+        for entry in re.split(r"\n(?=\S)", section.strip()):
+            name, _, words = entry.partition("\n")
+            yield name, " ".join(words.split())
 
 
 def documented() -> Iterator[tuple[str, str]]:
@@ -109,7 +110,7 @@ def documented() -> Iterator[tuple[str, str]]:
                     yield f"{name}.{each}", inspect.getdoc(method) or ""
 
 
-def test_each_parameter_has_one_short_sentence() -> None:
+def test_each_parameter_and_attribute_has_one_short_sentence() -> None:
     found = [(name, *each) for name, docstring in documented() for each in described(docstring)]
     assert len(found) > 800
     assert [each for each in found if re.search(r"\.\s", each[2]) or len(each[2]) > 200] == []

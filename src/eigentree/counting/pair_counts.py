@@ -64,8 +64,8 @@ class PairCounts(StoredCounts):
     rows : float
         How many rows were counted, or the sum of their weights.
     matrix : array, shape (states of all columns, states of all columns)
-        How often each state of a column came with each of another, column after column. On the diagonal is how
-        often each state came at all.
+        How often each state of a column came with each of another, column after column, and on the diagonal how
+        often it came at all.
 
     Examples
     --------

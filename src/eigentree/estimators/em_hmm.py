@@ -154,8 +154,8 @@ class EMHMM(IterativeMixin, InputMixin):
     Attributes
     ----------
     tables_ : dict
-        "start", "transitions" and "emissions", with names. States are numbered by size, the largest first, unless
-        `transitions`, `start` or `init` give them an order; chains stand in the order of `hidden_states`.
+        "start", "transitions" and "emissions", with names; states are numbered by size, the largest first, unless
+        `transitions`, `start` or `init` give them an order.
     emissions_ : dict of tuple of str to Emission
         What each group of number channels shows in each state.
     means_, covars_ : array, shapes (states, number channels), (states, number channels, number channels)

@@ -120,8 +120,8 @@ class EMJunctionTree(IterativeMixin, LatentMixin):
     Attributes
     ----------
     network_ : LatentNetwork
-        The learned tables. Hidden variables that no observed one depends on keep the tables of the start. States
-        of hidden variables are in canonical order (`LatentNetwork.ordered`), or in that of `init` if it is given.
+        The learned tables, states of hidden variables in canonical order (`LatentNetwork.ordered`) or in that of
+        `init`; hidden variables that no observed one depends on keep those of the start.
     tables_ : dict of LabeledTable
         The same with names; `n_parameters_` is the number of free parameters, `n_constraints_` how many more there
         would be without `fixed` and `equal`.
@@ -131,7 +131,7 @@ class EMJunctionTree(IterativeMixin, LatentMixin):
     pseudo_counts_ : float
         The pseudo-counts that were used.
     history_ : array
-        The objective of the best run on all rows, start included; it never decreases. Its last is that of
+        The objective of the best run on all rows, start included, which never decreases; the last is that of
         `network_`, unless validation rows chose an earlier iteration.
     validation_history_ : array
         The mean log probability of the validation rows at each iteration of it; empty if there are none.
@@ -145,9 +145,6 @@ class EMJunctionTree(IterativeMixin, LatentMixin):
         The number of rows of it.
     search_ : SizeSearch
         With "auto": which sizes were tried, and their held-out log-likelihoods; ``search_.plot()`` draws them.
-        `history_` is then the log-likelihood of the rows in each pass and iteration of the best fit, which may
-        fall, and `objectives_` that of each fit that was tried. `max_iter`, `tol`, `stopping` and `accelerate` are
-        not used, and `pseudo_counts="auto"` is 0.01. One last iteration is on all rows, held-out ones included.
     n_features_in_ : int
 
     Notes
@@ -155,6 +152,9 @@ class EMJunctionTree(IterativeMixin, LatentMixin):
     **structure="auto"** chooses among trees of hidden variables (`zoo.HiddenChowLiu`) of several sizes, mixtures of
     such trees, latent classes, and the Chow-Liu tree of the columns. The average of several fits is a mixture whose
     hidden states are no classes. Up to 2,000 rows there is one fit for each of five folds, whatever `n_init` says.
+    `history_` is the log-likelihood of the rows in each pass and iteration of the best fit, which may fall, and
+    `objectives_` that of each fit that was tried. `max_iter`, `tol`, `stopping` and `accelerate` are not used, and
+    `pseudo_counts="auto"` is 0.01. One last iteration is on all rows, held-out ones included.
 
     **init**: "spectral": the tables recovered from a spectral fit; "mixture": classes around rows that are far from
     each other; "copy": hidden variables that are noisy copies of the classes of a fitted mixture; "random": random

@@ -77,9 +77,8 @@ class LatentClassModel(EMJunctionTree):
     Attributes
     ----------
     class_weights_ : array, shape (n_classes,)
-        The share of each class; classes are numbered by size, the largest first, or come in the order of the
-        labels of `known_class`. With covariates it is the mean of P(class | covariates). With groups,
-        ``tables_["h"]`` has the shares in each.
+        The share of each class, the largest first, or in the order of the labels of `known_class`; with covariates
+        the mean of P(class | covariates), and with groups ``tables_["h"]`` has the shares in each.
     coefficients_ : LabeledTable
         With covariates: the logits of class membership, a line for each class.
     tables_ : dict of LabeledTable

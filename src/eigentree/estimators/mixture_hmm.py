@@ -73,13 +73,13 @@ class MixtureHMM(EMHMM):
     state_clusters_ : array of int, shape (states,)
         The cluster of each state.
     cluster_weights_ : array, shape (n_clusters,)
-        The share of each cluster; with covariates it depends on these, and ``at_inputs(...)`` has it. Clusters of
-        as many states are numbered by size, the largest first, unless `transitions` or `init` give them an order.
+        The share of each cluster, or with covariates ``at_inputs(...)`` has it; clusters of as many states are
+        numbered by size, the largest first, unless `transitions` or `init` give them an order.
     clusters_ : list of HMM
         The hidden Markov model of each cluster.
     coefficients_ : LabeledTable
-        With covariates: the logits of the clusters, a line for each. `estimates` has their standard errors and
-        `odds_ratios` their exponentials.
+        With covariates: the logits of the clusters, whose standard errors `estimates` has and whose exponentials
+        `odds_ratios`.
     tables_, emissions_, means_, covars_, n_parameters_, start_, history_, objectives_, n_iter_, converged_
         As those of `HMM`, of all states.
     columns_ : Columns

@@ -86,8 +86,8 @@ class HiddenMarkovTree(ChainTablesMixin, IterativeMixin):
     Attributes
     ----------
     tables_ : dict
-        "start", the distribution of roots' states; "transitions", P(state | parent's state); and "emissions".
-        States are numbered by size, the largest first.
+        "start" (of roots), "transitions", P(state | parent's state), and "emissions"; states are numbered by size,
+        the largest first.
     emissions_ : dict of tuple of str to Emission
         What each group of columns of numbers shows in each state.
     n_parameters_, n_iter_ : int
