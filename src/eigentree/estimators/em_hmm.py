@@ -59,7 +59,7 @@ from eigentree.estimators.fits.given_tables import (
 )
 from eigentree.estimators.fits.known_states import chain_with_known_states, without_known_states
 from eigentree.estimators.mixins.constructor_parameters import estimator_class, learns
-from eigentree.estimators.mixins.input_mixin import InputMixin
+from eigentree.estimators.mixins.hidden_sequence_mixin import HiddenSequenceMixin
 from eigentree.estimators.mixins.iterative_mixin import IterativeMixin
 from eigentree.inference.sequences.hmm_chain import Chain
 from eigentree.inference.sequences.input_chain import InputChain, InputTables
@@ -94,7 +94,7 @@ MOST_CHAINS = 16
 
 
 @estimator_class
-class EMHMM(IterativeMixin, InputMixin):
+class EMHMM(IterativeMixin, HiddenSequenceMixin):
     """A hidden Markov model whose parameters are the same at every step, learned by expectation maximisation.
 
     Channels are categories, numbers, or some of both; those of a step are independent given its hidden state, but

@@ -15,8 +15,8 @@ from eigentree.em.number_chains import NumberChainLayout
 from eigentree.errors import ParameterError, quoted
 from eigentree.estimators.em_hmm import EMHMM
 from eigentree.estimators.fits.given_tables import allowed_transitions
+from eigentree.estimators.mixins.chain_tables import DIFFER
 from eigentree.estimators.mixins.constructor_parameters import estimator_class
-from eigentree.estimators.mixins.input_mixin import DIFFER
 from eigentree.estimators.mixins.sequence_mixin import distributions_or_uniform
 from eigentree.inference.sequences.duration_chain import DurationChain
 from eigentree.validation import one_of, our_arithmetic, whole_number

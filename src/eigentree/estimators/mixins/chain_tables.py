@@ -9,20 +9,26 @@ import numpy as np
 from eigentree.data.tables.labeled_table import LabeledTable, TablesByName
 from eigentree.estimators.mixins.constructor_parameters import Parameters
 from eigentree.inference.sequences.duration_chain import DurationChain
+from eigentree.inference.sequences.input_chain import InputChain
 from eigentree.inference.sequences.tree_chain import TreeChain
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from eigentree.arrays import Floats
+    from eigentree.data.tables.columns import Columns
     from eigentree.emissions.base import Emission
     from eigentree.inference.sequences.hmm_chain import Chain
 
-__all__ = ["ChainTablesMixin", "one_or_all"]
+__all__ = ["DIFFER", "ChainTablesMixin", "one_or_all"]
+
+DIFFER = "depend on the inputs; at_inputs(...) is the model for given ones"
 
 
 class ChainTablesMixin(Parameters):
     """The parameters of a hidden Markov model whose conditional probability tables are known."""
 
-    model_: Chain
+    model_: Chain | InputChain
 
     @property
     def tables_(self) -> dict[str, Any]:
@@ -31,8 +37,12 @@ class ChainTablesMixin(Parameters):
         "start" is the joint distribution of as many first states as the order, "transitions" P(state | as many
         before it), "emissions" P(cell | state), a dict where there are several channels. Of a factorial HMM,
         "start" and "transitions" are dicts of one table per chain, and emissions depend on the states of all.
+        Tables that depend on symbols have an axis more, "input"; those that depend on numbers are not here, but at
+        `at_inputs`.
         """
         chain, columns = self.model_, self._columns
+        if isinstance(chain, InputChain):
+            return _tables_given_inputs(chain, columns)
         hidden = self._chain_names
         starts = {name: _start_table(links) for name, links in zip(hidden, chain.chains, strict=True)}
         before = "parent's state" if isinstance(chain, TreeChain) else "state before"
@@ -120,6 +130,8 @@ class ChainTablesMixin(Parameters):
 
     def _of_one_chain(self, name: str, table: str) -> Floats:
         """Return a table as an array, of a model as hmmlearn has it."""
+        if isinstance(self.model_, InputChain):
+            raise AttributeError(f"{name} {DIFFER}")
         if self.model_.order > 1 or len(self.model_.sizes) > 1:
             raise AttributeError(f"{name} is for order 1 and one chain; tables_ has all tables")
         return np.asarray(self.tables_[table])
@@ -148,3 +160,27 @@ def _moves_table(links: tuple[Floats, ...], before: str) -> LabeledTable:
     """Return the distribution of a state given those before it."""
     names = [*(f"state {step} before" for step in range(len(links) - 1, 1, -1)), before, "state"]
     return LabeledTable(links[-1], names, [range(len(links[0]))] * len(links))
+
+
+def _tables_given_inputs(chain: InputChain, columns: Columns) -> dict[str, Any]:
+    """Return the tables of a model with inputs, by name, but for those that depend on numbers."""
+    states = range(chain.states)
+    found, shown = TablesByName(), TablesByName()
+    shapes: dict[str, tuple[list[str], list[Sequence[Any]]]] = {
+        "start": (["state"], [states]),
+        "transitions": (["state before", "state"], [states, states]),
+    }
+    for what, table in chain.tables.named(columns.names):
+        if table.kind == "logit" or (what in columns.names and columns.position(what) in columns.number_places):
+            continue
+        names, labels = shapes.get(what, (["state", what if what != "state" else "cell"], [states, ()]))
+        if what in columns.names:
+            labels = [states, columns.labels(what)]
+        array = table.array[..., 0, :] if what == "start" else table.array
+        if table.kind == "tables":
+            names = ["input", *names]
+            labels = [chain.input_columns.labels(chain.input_columns.names[0]), *labels]
+        (shown if what in columns.names else found)[what] = LabeledTable(array, names, labels)
+    if shown:
+        found["emissions"] = one_or_all(shown)
+    return found

@@ -1,24 +1,26 @@
-"""Queries of hidden Markov models: those of hidden states, and tables."""
+"""Queries of hidden Markov models: those of hidden states, tables, and coefficients of inputs."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 import numpy as np
 
+from eigentree.data.sequences.inputs import InputSequences, design_names, design_of
 from eigentree.data.sequences.sequence_codes import Sequences, per_step
+from eigentree.data.tables.labeled_table import LabeledTable, TablesByName
 from eigentree.data.tables.weights import positive_weights
-from eigentree.errors import DataError
-from eigentree.estimators.mixins.chain_tables import ChainTablesMixin, one_or_all
+from eigentree.errors import DataError, quoted
+from eigentree.estimators.mixins.chain_tables import DIFFER, ChainTablesMixin, one_or_all
+from eigentree.estimators.mixins.constructor_parameters import cloned
 from eigentree.estimators.mixins.information_criteria import Criteria
 from eigentree.estimators.mixins.sequence_mixin import IMPOSSIBLE, SequenceMixin, distributions_or_uniform
+from eigentree.estimators.mixins.uncertainty_mixin import EstimateOptions, UncertaintyMixin
 from eigentree.inference.networks.hidden_variables import Decoded
 from eigentree.inference.queries import warn_undefined
-from eigentree.validation import (
-    one_of,
-    our_arithmetic,
-    whole_number,
-)
+from eigentree.inference.sequences.input_chain import InputChain
+from eigentree.validation import one_of, our_arithmetic, whole_number
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -28,12 +30,17 @@ if TYPE_CHECKING:
     from eigentree.arrays import Floats
     from eigentree.inference.networks.network import LatentNetwork
     from eigentree.inference.sequences.hmm_chain import Chain
+    from eigentree.uncertainty.estimates import Estimates
 
 __all__ = ["HiddenSequenceMixin"]
 
 
-class HiddenSequenceMixin(ChainTablesMixin, SequenceMixin):
-    """Queries of a hidden Markov model whose conditional probability tables are known."""
+class HiddenSequenceMixin(UncertaintyMixin, ChainTablesMixin, SequenceMixin):
+    """Queries of a hidden Markov model whose conditional probability tables are known, and may depend on inputs.
+
+    `inputs` are one row for each step, or one for each sequence, in any form that `fit` takes; queries take them
+    where the model was fitted with some.
+    """
 
     model_: Chain
     n_parameters_: int
@@ -90,9 +97,11 @@ class HiddenSequenceMixin(ChainTablesMixin, SequenceMixin):
 
     def _numbers_ahead(self, sequences: Sequences, steps: int, quantiles: Sequence[float] | None) -> Floats:
         state = self.model_.states_ahead(sequences, steps)
-        return self.model_.numbers_ahead(
-            distributions_or_uniform(state, "their next state is taken as uniform"), quantiles
-        )
+        state = distributions_or_uniform(state, "their next state is taken as uniform")
+        if self._inputs is None:
+            return self.model_.numbers_ahead(state, quantiles)
+        assert isinstance(sequences, InputSequences)
+        return self._inputs.numbers_ahead(sequences, state, steps, quantiles)
 
     def bic(
         self,
@@ -147,7 +156,98 @@ class HiddenSequenceMixin(ChainTablesMixin, SequenceMixin):
         Hidden states are h0, h1, …; a channel c of step t is called ``c_t``, or xt where it has no name. Those of a
         factorial HMM are h0_t, h1_t, …, as those of `zoo.factorial_hmm`. Numbers are leaves with an emission.
         """
+        if self._inputs is not None:
+            raise DataError(f"tables {DIFFER}")
         return self.model_.network(whole_number("length", length))
+
+    @property
+    def _inputs(self) -> InputChain | None:
+        """The model, if its tables depend on inputs."""
+        model: Any = self.model_
+        return model if isinstance(model, InputChain) else None
+
+    def at_inputs(self, inputs: Any) -> Self:
+        """Return the hidden Markov model of sequences whose inputs are always the same: one without inputs.
+
+        All that a model without inputs has is had of it, such as ``tables_``, diagrams and profiles.
+
+        Parameters
+        ----------
+        inputs : mapping, or sequence of cells
+            The cell of each column of inputs, by name or in their order; of a single column its cell.
+        """
+        model = self._inputs
+        self._require_fit()
+        if model is None:
+            raise DataError("the model was fitted without inputs; its tables_ are the same at all steps")
+        columns = model.input_columns
+        if not isinstance(inputs, Mapping):
+            is_row = isinstance(inputs, list | tuple) or (isinstance(inputs, np.ndarray) and inputs.ndim == 1)
+            cells = list(inputs) if is_row else [inputs]
+            if len(cells) != len(columns.names):
+                raise DataError(f"inputs are cells of {', '.join(columns.names)}, not {quoted(inputs)}")
+            inputs = dict(zip(columns.names, cells, strict=True))
+        if absent := [name for name in columns.names if name not in inputs]:
+            raise DataError(f"inputs have no {absent[0]!r}; give a cell of each of {', '.join(columns.names)}")
+        codes, values = columns.given_codes(inputs), columns.given_values(inputs)
+        row = np.array([[codes[name] for name in columns.names]])
+        numbers = np.array([[values[columns.names[place]] for place in columns.number_places]])
+        chain = model.at(design_of(columns, row, numbers, model.symbols)[0])
+        plain: Self = cloned(self)
+        vars(plain).update(self._fitted | {"model_": chain})
+        return plain
+
+    @property
+    def _fitted(self) -> dict[str, Any]:
+        """All fitted attributes, by name."""
+        return {name: value for name, value in vars(self).items() if name[-1] == "_" and name[0] != "_"}
+
+    @property
+    def coefficients_(self) -> TablesByName:
+        """The coefficients of the multinomial logits by name: "start", "transitions", and channels.
+
+        Those of "start" have the axes covariate and state, those of "transitions" the state before, covariate and
+        state, those of a channel the state, covariate and label. The first class that is possible is the reference,
+        whose coefficients are zero. Of symbols, which have tables of their own, the first is the intercept.
+        """
+        model = self._inputs
+        self._require_fit()
+        if model is None:
+            raise AttributeError(
+                "coefficients_ are those of inputs, and the model was fitted without; give inputs="
+            )
+        names = design_names(model.input_columns)
+        found = TablesByName()
+        for what, table in model.tables.named(self._columns.names):
+            if table.kind == "fixed":
+                continue
+            array = table.coefficients.transpose(1, 0, 2)
+            labels = range(array.shape[2])
+            if what == "start":
+                found[what] = LabeledTable(array[0], ["covariate", "state"], [names, labels])
+            elif what == "transitions":
+                states = [range(model.states), names, labels]
+                found[what] = LabeledTable(array, ["state before", "covariate", "state"], states)
+            else:
+                states = [range(model.states), names, self._columns.labels(what)]
+                found[what] = LabeledTable(array, ["state", "covariate", what], states)
+        return found
+
+    def odds_ratios(self, X: ArrayLike | Any = None, **options: Unpack[EstimateOptions]) -> Estimates:
+        """Return the odds ratios of inputs: by how much odds of a state rise with one unit of each, with intervals.
+
+        They are the exponentials of the coefficients in `estimates`, relative to the first state that is possible.
+
+        Parameters
+        ----------
+        X : the training data, optional
+        **options
+            As those of `estimates`.
+        """
+        from eigentree.uncertainty.quantities import ratios_of
+
+        self._require_fit()
+        return self.estimates(X, **options | {"statistic": ratios_of})
 
     def _criteria(
         self,
