@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import KW_ONLY, dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
@@ -20,17 +21,15 @@ from eigentree.graphs.templates import Mixture, MultiGroupMixture
 from eigentree.validation import a_mapping, different_names, whole_number
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import ArrayLike
 
     from eigentree.arrays import Floats
     from eigentree.data.tables.columns import Columns
-    from eigentree.data.tables.state_rules import Categories, NumericRule, UnknownRule
-    from eigentree.em.init.trees import Kind
+    from eigentree.em.optimize.stopping import Rule
     from eigentree.graphs.graph import LatentGraph
     from eigentree.inference.networks.network import LatentNetwork
-    from eigentree.validation import Seed
 
 __all__ = ["LatentClassModel"]
 
@@ -38,8 +37,15 @@ OWN = ("n_classes", "covariates", "group", "measurement_invariance", "known_clas
 """Parameters that `EMJunctionTree` does not have."""
 
 
+@dataclass(eq=False, repr=False)
+class NumberOfClasses:
+    """The parameter that stands before those of `EMJunctionTree`: those of the last base class come first."""
+
+    n_classes: int = 2
+
+
 @estimator_class
-class LatentClassModel(EMJunctionTree):
+class LatentClassModel(EMJunctionTree, NumberOfClasses):
     """A latent class model: classes within which the columns are independent, fitted by maximum likelihood (EM).
 
     With columns of numbers it is a latent profile model, whose classes have a distribution of each number, or of a
@@ -118,50 +124,21 @@ class LatentClassModel(EMJunctionTree):
     0.97
     """
 
-    def __init__(
-        self,
-        n_classes: int = 2,
-        n_init: int = 5,
-        tol: float = 1e-8,
-        max_iter: int = 1000,
-        *,
-        init: LatentNetwork | Literal["multistart"] | Kind = "multistart",
-        pseudo_counts: float | Literal["auto"] = MAXIMUM_LIKELIHOOD,
-        random_state: Seed = None,
-        n_jobs: int = 1,
-        verbose: int = 0,
-        categories: Categories | None = None,
-        handle_unknown: UnknownRule = "error",
-        numeric: NumericRule = "emissions",
-        emissions: Any = "auto",
-        covariates: Sequence[str] | None = None,
-        group: str | None = None,
-        measurement_invariance: bool | Sequence[str] = True,
-        known_class: str | None = None,
-        fixed: Mapping[Any, Any] | None = None,
-        equal: Sequence[Any] | None = None,
-    ) -> None:
-        self.n_classes = n_classes
-        self.n_init = n_init
-        self.tol = tol
-        self.max_iter = max_iter
-        self.init = init
-        self.pseudo_counts = pseudo_counts
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.categories = categories
-        self.handle_unknown = handle_unknown
-        self.numeric = numeric
-        self.emissions = emissions
-        self.covariates = covariates
-        self.group = group
-        self.measurement_invariance = measurement_invariance
-        self.known_class = known_class
-        self.fixed = fixed
-        self.equal = equal
+    tol: float = 1e-8
+    _: KW_ONLY
+    pseudo_counts: float | Literal["auto"] = MAXIMUM_LIKELIHOOD
+    covariates: Sequence[str] | None = None
+    group: str | None = None
+    measurement_invariance: bool | Sequence[str] = True
+    known_class: str | None = None
 
-    @property  # type: ignore[misc]
+    stopping: Rule = field(init=False, default="gain")
+    accelerate: bool = field(init=False, default=True)
+    validation_fraction: float = field(init=False, default=0.0)
+    finish_rows: Literal["auto"] = field(init=False, default="auto")
+    structure: ClassVar[Any]  # type: ignore[misc]
+
+    @property  # type: ignore[no-redef]
     def structure(self) -> Mixture | MultiGroupMixture:  # type: ignore[override]
         """The template of the model's graph."""
         classes = whole_number("n_classes", self.n_classes)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import field, replace
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import KW_ONLY, dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,25 +22,26 @@ from eigentree.inference.sequences.duration_chain import DurationChain
 from eigentree.validation import one_of, our_arithmetic, whole_number
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import ArrayLike
 
     from eigentree.arrays import Booleans, Floats, Integers
     from eigentree.data.sequences.sequence_codes import Sequences
-    from eigentree.data.tables.state_rules import Categories, NumericRule, UnknownRule
-    from eigentree.em.durations.duration_families import DurationName
-    from eigentree.em.init.chains import ChainKind
-    from eigentree.em.init.number_starts import NumberStart
-    from eigentree.em.optimize.stopping import Rule
     from eigentree.inference.sequences.hmm_chain import Chain
-    from eigentree.validation import Seed
 
 __all__ = ["MixtureHMM"]
 
 
+@dataclass(eq=False, repr=False)
+class NumberOfClusters:
+    """The parameter that stands before those of `EMHMM`: those of the last base class come first."""
+
+    n_clusters: int = 2
+
+
 @estimator_class
-class MixtureHMM(EMHMM):
+class MixtureHMM(EMHMM, NumberOfClusters):
     """A mixture hidden Markov model: clusters of sequences, each with a hidden Markov model of its own.
 
     It is one hidden Markov model whose transitions stay within the states of a cluster; `tables_`, `decode`,
@@ -95,61 +96,10 @@ class MixtureHMM(EMHMM):
     [0.8, 0.5]
     """
 
-    def __init__(
-        self,
-        n_clusters: int = 2,
-        hidden_states: int | Sequence[int] = 2,
-        n_init: int = 5,
-        tol: float | None = None,
-        max_iter: int = 1000,
-        *,
-        order: int = 1,
-        init: Literal["multistart"] | ChainKind | NumberStart | Mapping[str, Any] = "multistart",
-        transitions: Literal["full", "left-to-right"] = "full",
-        sticky: float = 0.0,
-        stopping: Rule = "gain",
-        pseudo_counts: float = 0.1,
-        accelerate: bool = True,
-        validation_fraction: float = 0.0,
-        random_state: Seed = None,
-        n_jobs: int = 1,
-        verbose: int = 0,
-        sequence: str | None = None,
-        time: str | None = None,
-        categories: Categories | None = None,
-        handle_unknown: UnknownRule = "error",
-        numeric: NumericRule = "emissions",
-        emissions: str | Mapping[Any, Any] = "auto",
-        durations: DurationName | None = None,
-        max_duration: int | None = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.hidden_states = hidden_states
-        self.n_init = n_init
-        self.tol = tol
-        self.max_iter = max_iter
-        self.order = order
-        self.init = init
-        self.transitions = transitions
-        self.sticky = sticky
-        self.stopping = stopping
-        self.pseudo_counts = pseudo_counts
-        self.accelerate = accelerate
-        self.validation_fraction = validation_fraction
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.sequence = sequence
-        self.time = time
-        self.categories = categories
-        self.handle_unknown = handle_unknown
-        self.numeric = numeric
-        self.emissions = emissions
-        self.durations = durations
-        self.max_duration = max_duration
-
-    start = None
-    inputs_affect = "start"
+    _: KW_ONLY
+    order: int = 1
+    start: None = field(init=False, default=None)
+    inputs_affect: str = field(init=False, default="start")
 
     state_clusters_: Integers = field(init=False)
 
