@@ -90,7 +90,7 @@ def read_training(path: str, shape: Shape, reading: Reading, stream: bool = Fals
     """Return the rows that a model is fitted to, or the sequences that a column names; a large file as a stream."""
     # What is wrong with the shape is found first, since reading may take a while.
     if shape.method == "spectral":
-        from eigentree.estimators.hat_arguments import check_hat_families
+        from eigentree.estimators.mixins.spectral_mixin import check_hat_families
 
         try:
             check_hat_families("--method spectral", emissions_of(shape), "--method em")

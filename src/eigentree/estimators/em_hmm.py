@@ -38,7 +38,7 @@ from eigentree.em.inputs.input_objective import (
     fit_with_inputs,
     without_inputs,
 )
-from eigentree.em.mixed.emission_choice import checked_emissions, column_kinds
+from eigentree.em.mixed.emission_choice import checked_emissions
 from eigentree.em.number_chains import (
     NumberChainLayout,
     chain_objective,
@@ -373,11 +373,6 @@ class EMHMM(IterativeMixin, HiddenSequenceMixin):
     def _groups(self) -> Integers | None:
         """The cluster of each state, where states are those of clusters and inputs are covariates of these."""
         return None
-
-    @property
-    def _column_kinds(self) -> dict[str, str]:
-        """What `emissions` say that channels are."""
-        return column_kinds(self.emissions)
 
     def _chain_fit(
         self, sequences: Sequences, weights: Floats, layout: ChainLayout, random: np.random.Generator

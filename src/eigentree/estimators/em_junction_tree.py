@@ -18,7 +18,6 @@ from eigentree.em.em_report import StartReport
 from eigentree.em.init.trees import KINDS
 from eigentree.em.mixed.emission_choice import (
     checked_emissions,
-    column_kinds,
     families_of_columns,
     families_on_graph,
     given_families,
@@ -478,11 +477,6 @@ class EMJunctionTree(IterativeMixin, LatentMixin):
     def _families(self, columns: Columns, graph: LatentGraph) -> dict[tuple[str, ...], Any]:
         """Return the family of each number column, or group of them."""
         return families_on_graph(self.emissions, columns, graph)
-
-    @property
-    def _column_kinds(self) -> dict[str, str]:
-        """The kinds of columns that the given emissions need."""
-        return column_kinds(self.emissions)
 
     def _stopping(self, rows: int, weight: float, parameters: int) -> Stopping:
         """Return when a run on so many rows that differ has converged."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import KW_ONLY, field, fields, replace
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self
 
@@ -14,20 +13,19 @@ from eigentree.counting.window_counts import SequenceStatistics, check_plan
 from eigentree.data.sequences.inputs import InputSequences, are_symbols, learned_inputs, split_frame
 from eigentree.data.sequences.sequence_codes import Sequences, per_step
 from eigentree.data.sequences.steps import SequenceForm
-from eigentree.data.tables.state_rules import ReadOptions, check_rules
+from eigentree.data.tables.state_rules import ReadOptions
 from eigentree.data.tables.weights import check_total, checked_weights, positive_weights, warn_of_few
-from eigentree.em.mixed.emission_choice import column_kinds, families_of_columns
-from eigentree.errors import DataError, GraphError, quoted
-from eigentree.estimators.hat_arguments import check_hat_families, check_hats
+from eigentree.em.mixed.emission_choice import families_of_columns
+from eigentree.errors import DataError, quoted
 from eigentree.estimators.mixins.constructor_parameters import estimator_class, learns
 from eigentree.estimators.mixins.sequence_mixin import SequenceMixin
+from eigentree.estimators.mixins.spectral_mixin import SpectralMixin
 from eigentree.planning.window_plan import WindowPlan
 from eigentree.spectral.sequences.sequence_model import SpectralSequenceModel, choose_windows
 from eigentree.spectral.sequences.transducer import Transducer, output_columns, paired
 from eigentree.spectral.sequences.window_report import SequenceReport
 from eigentree.validation import (
     MOST_THREADS,
-    auto_or_number,
     checked_quantiles,
     one_of,
     our_arithmetic,
@@ -48,7 +46,7 @@ __all__ = ["SpectralHMM"]
 
 
 @estimator_class
-class SpectralHMM(SequenceMixin):
+class SpectralHMM(SpectralMixin, SequenceMixin):
     """A hidden Markov model of sequences of any length, learned from counts in one pass and without local optima.
 
     One set of operators serves every step, learned from windows pooled over all steps of all sequences; these need
@@ -158,24 +156,9 @@ class SpectralHMM(SequenceMixin):
     columns_: Columns = field(init=False)
 
     @property
-    def shrinkage_(self) -> float:
-        """The shrinkage that was used."""
-        return self.model_.shrinkage
-
-    @property
-    def floor_(self) -> float:
-        """The floor that was used."""
-        return self.model_.floor
-
-    @property
     def hats_(self) -> int:
         """The number of hat functions that was used of channels of numbers; 0 where there are none."""
         return self.model_.fit.hats
-
-    @property
-    def _column_kinds(self) -> dict[str, str]:
-        """What `emissions` say that channels are."""
-        return column_kinds(self.emissions)
 
     @learns
     def fit(
@@ -326,28 +309,22 @@ class SpectralHMM(SequenceMixin):
         one_of("channels", self.channels, ("independent", "dependent"))
         if self.max_rank is not None:
             whole_number("max_rank", self.max_rank)
-        auto_or_number("shrinkage", self.shrinkage, math.inf)
-        auto_or_number("floor", self.floor, 1.0)
-        check_hats(self.hats)
-        check_hat_families("SpectralHMM", self.emissions, "EMHMM")
         one_of("scaling", self.scaling, ("auto", "variance", None))
         whole_number("n_jobs", self.n_jobs, most=MOST_THREADS)
-        check_rules(self.handle_unknown, self.numeric)
+        self._check_learning("EMHMM")
 
     def _learn(self, statistics: SequenceStatistics, form: SequenceForm, inputs: Columns | None = None) -> Self:
         """Return the model with all that was learned put in place at once, after it was all computed."""
         if not statistics.steps > 0:
             raise DataError("there are no steps, or the weight of all sequences is zero; nothing can be learned")
-        shrinkage, floor = (
-            None if isinstance(value, str) else float(value) for value in (self.shrinkage, self.floor)
-        )
+        shrinkage, floor, hats = self._given
         scaled = None if self.scaling == "auto" else self.scaling == "variance"
         model, tried = choose_windows(
             statistics,
             shrinkage,
             floor,
             scaled,
-            None if isinstance(self.hats, str) else self.hats,
+            hats,
             SpectralSequenceModel if inputs is None else Transducer,
         )
         report = SequenceReport.of(statistics, model, tried)
@@ -429,11 +406,8 @@ class SpectralHMM(SequenceMixin):
         self._refuse("a network has tables of hidden states")
 
     def _refuse(self, what: str) -> NoReturn:
-        self._require_fit()
-        raise GraphError(
-            f"{what}, and a spectral model has no tables of them; EMHMM(hidden_states={self.hidden_states}, "
-            f"order={self.order}, init='moments').fit(X) has, and takes the same queries"
-        )
+        sizes = f"hidden_states={self.hidden_states}, order={self.order}"
+        self._no_tables(what, f"EMHMM({sizes}, init='moments').fit(X)")
 
 
 def _pairs(sequences: InputSequences, columns: Columns) -> Sequences:

@@ -16,17 +16,17 @@ from eigentree.counting.statistics import Statistics, check_counts
 from eigentree.counting.structure_and_schema import graph_over, resolved
 from eigentree.data.streams.encoded_stream import any_rows, any_rows_and_columns
 from eigentree.data.tables.columns import Columns, require_columns
-from eigentree.data.tables.state_rules import ReadOptions, check_rules
+from eigentree.data.tables.state_rules import ReadOptions
 from eigentree.data.tables.table import shown_columns
 from eigentree.data.tables.weights import positive_weights, warn_of_few
 from eigentree.em.estep.unique_rows import DistinctRows
-from eigentree.em.mixed.emission_choice import column_kinds, families_on_graph
+from eigentree.em.mixed.emission_choice import families_on_graph
 from eigentree.em.sizes import Size, SizeSearch, SizeTrial
 from eigentree.em.tree_fit import finished
-from eigentree.errors import DataError, GraphError, ParameterError, RankError, quoted
-from eigentree.estimators.hat_arguments import check_hat_families, check_hats
+from eigentree.errors import DataError, ParameterError, RankError, quoted
 from eigentree.estimators.mixins.constructor_parameters import estimator_class, learns
 from eigentree.estimators.mixins.density_mixin import DensityMixin
+from eigentree.estimators.mixins.spectral_mixin import SpectralMixin
 from eigentree.graphs.coercion import as_structure
 from eigentree.graphs.learned_templates import open_template
 from eigentree.graphs.templates import Template
@@ -39,7 +39,7 @@ from eigentree.spectral.learn.operator_learning import learn
 from eigentree.spectral.learn.shrinkage import choose
 from eigentree.spectral.learn.spectral_fit import SpectralModel, exact_marginals
 from eigentree.spectral.recover.recovery import Recovery, recovered
-from eigentree.validation import auto_or_number, finite_number, generator, one_of, our_arithmetic, whole_number
+from eigentree.validation import finite_number, generator, one_of, our_arithmetic, whole_number
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -59,7 +59,7 @@ __all__ = ["SpectralJunctionTree"]
 
 
 @estimator_class
-class SpectralJunctionTree(DensityMixin):
+class SpectralJunctionTree(SpectralMixin, DensityMixin):
     """A latent junction tree learned from counts, in one pass and without local optima (Algorithm 1 of the paper).
 
     Parameters
@@ -164,24 +164,9 @@ class SpectralJunctionTree(DensityMixin):
         return self.model_.fit.plan
 
     @property
-    def shrinkage_(self) -> float:
-        """The shrinkage that was used."""
-        return self.model_.shrinkage
-
-    @property
-    def floor_(self) -> float:
-        """The floor that was used."""
-        return self.model_.floor
-
-    @property
     def hats_(self) -> int:
         """The number of hat functions that was used of columns of numbers; 0 where there are none."""
         return max(self.model_.fit.hats, default=0)
-
-    @property
-    def _column_kinds(self) -> dict[str, str]:
-        """What `emissions` say that columns are."""
-        return column_kinds(self.emissions)
 
     @property
     def counts_(self) -> Counts:
@@ -443,11 +428,7 @@ class SpectralJunctionTree(DensityMixin):
         self._refuse("sample_hidden is about hidden variables")
 
     def _refuse(self, what: str) -> NoReturn:
-        self._require_fit()
-        raise GraphError(
-            f"{what}, and a spectral model has no tables of them; network = model.to_network(X) has, and takes "
-            f"the same queries"
-        )
+        self._no_tables(what, "network = model.to_network(X)")
 
     def plan(self, graph: LatentGraph, columns: Columns | None = None) -> ViewPlan:
         """Return the plan that a fit on a graph follows.
@@ -481,11 +462,7 @@ class SpectralJunctionTree(DensityMixin):
     def _check_parameters(self) -> None:
         PlanOptions.checked(self.views, self.max_rank, self.when_short)
         one_of("scaling", self.scaling, ("variance", None))
-        auto_or_number("shrinkage", self.shrinkage, math.inf)
-        auto_or_number("floor", self.floor, 1.0)
-        check_hats(self.hats)
-        check_hat_families("SpectralJunctionTree", self.emissions, "EMJunctionTree")
-        check_rules(self.handle_unknown, self.numeric)
+        self._check_learning("EMJunctionTree")
 
     def _learn(self, plan: ViewPlan, statistics: Statistics, **more: Any) -> Self:
         fitted, _ = self._fitted(plan, statistics)
@@ -496,10 +473,7 @@ class SpectralJunctionTree(DensityMixin):
         """Return the fitted attributes, and the mean log probability of held-out rows (-inf without any)."""
         if not statistics.rows > 0:
             raise DataError("there are no rows, or the weight of all rows is zero; there is nothing to learn from")
-        shrinkage, floor = (
-            None if isinstance(value, str) else float(value) for value in (self.shrinkage, self.floor)
-        )
-        hats = None if isinstance(self.hats, str) else self.hats
+        shrinkage, floor, hats = self._given
         model, tried = choose(plan, statistics, self.scaling, shrinkage, floor, hats)
         sample, clipping = statistics.sample, Clipping(model.floor, 0.0, 0.0, 0)
         if len(sample.codes):

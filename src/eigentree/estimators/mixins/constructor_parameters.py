@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, ParamSpec, Self, T
 import numpy as np
 
 from eigentree.data.tables.state_rules import check_rules
+from eigentree.em.mixed.emission_choice import column_kinds
 from eigentree.errors import ParameterError, did_you_mean, quoted
 from eigentree.graphs.templates import Template
 from eigentree.messages import refuse_foreign_names, renamed, renamed_arguments, signs_of_life
@@ -72,6 +73,11 @@ class Parameters:
         if not self._columns.named:
             raise AttributeError("feature_names_in_: the estimator was fitted on columns without names")
         return np.array(self._columns.names, object)
+
+    @property
+    def _column_kinds(self) -> dict[str, str]:
+        """The kinds of columns that the given emissions need; none where there are no emissions to give."""
+        return column_kinds(getattr(self, "emissions", "auto"))
 
     @classmethod
     def _signature(cls) -> dict[str, Parameter]:

@@ -15,7 +15,7 @@ from eigentree.data.tables.state_rules import ReadOptions
 from eigentree.data.tables.weights import positive_weights, warn_of_few
 from eigentree.em.chain_fit import ChainLayout
 from eigentree.em.forest_fit import ForestObjective, fit_forest
-from eigentree.em.mixed.emission_choice import checked_emissions, column_kinds
+from eigentree.em.mixed.emission_choice import checked_emissions
 from eigentree.em.number_chains import NumberChainLayout, channel_families, chosen_families, started_emissions
 from eigentree.em.optimize.stopping import SHARE_OF_ERROR, Stopping
 from eigentree.errors import DataError
@@ -283,11 +283,6 @@ class HiddenMarkovTree(ChainTablesMixin, IterativeMixin):
             float(self.pseudo_counts),
             posteriors,
         )
-
-    @property
-    def _column_kinds(self) -> dict[str, str]:
-        """What `emissions` say that columns are."""
-        return column_kinds(self.emissions)
 
     def _forest(self, X: Any, parents: Any) -> Forest:
         """Return trees as the model reads them."""
