@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import KW_ONLY, field
-from numbers import Integral
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 import numpy as np
 
 from eigentree.counting.structure_and_schema import resolved
-from eigentree.data.streams.encoded_stream import Encoded, any_rows_and_columns
-from eigentree.data.tables.rows import Rows
+from eigentree.data.streams.encoded_stream import any_rows_and_columns
 from eigentree.data.tables.state_rules import ReadOptions
 from eigentree.em.constraints import Constraints
 from eigentree.em.em_report import StartReport
@@ -20,14 +18,13 @@ from eigentree.em.mixed.emission_choice import (
     checked_emissions,
     families_of_columns,
     families_on_graph,
-    given_families,
 )
 from eigentree.em.optimize.stopping import Stopping
 from eigentree.em.size_search import average, search
 from eigentree.em.tree_fit import TreeFit, fit_rows
 from eigentree.errors import ParameterError, quoted
-from eigentree.estimators.fits.memory_sample import fit_sample, parted_rows, search_sample, some_of
-from eigentree.estimators.fits.tree_fits import EMSettings, arranged, size_problem, tree_fit
+from eigentree.estimators.fits.memory_sample import EMSettings
+from eigentree.estimators.fits.tree_fits import arranged, size_problem, tree_fit
 from eigentree.estimators.mixins.constructor_parameters import estimator_class, learns
 from eigentree.estimators.mixins.iterative_mixin import IterativeMixin, warn_interrupted
 from eigentree.estimators.mixins.latent_mixin import LatentMixin, checked_init
@@ -42,16 +39,13 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from eigentree.arrays import Floats
-    from eigentree.counting.pair_counts import PairCounts
     from eigentree.data.tables.columns import Columns
     from eigentree.data.tables.state_rules import Categories, NumericRule, UnknownRule
     from eigentree.em.init.trees import Kind
-    from eigentree.em.mixed.mixed_fit import MixedFit
     from eigentree.em.mixed.mixed_search import MixedSearchState
     from eigentree.em.optimize.stopping import Rule
     from eigentree.em.size_search import SearchState
     from eigentree.em.sizes import SizeSearch
-    from eigentree.em.tree_fit import Finish
     from eigentree.graphs.graph import LatentGraph
     from eigentree.graphs.learned_templates import HiddenChowLiu
     from eigentree.graphs.templates import Template
@@ -271,23 +265,15 @@ class EMJunctionTree(IterativeMixin, LatentMixin):
             return self._fit_sizes(template, X, sample_weight, validation, random)
         remembered = self._remembered(X, sample_weight=sample_weight)
         graph, columns, rows = resolved(self.structure, X, ReadOptions.of(self, sample_weight))
+        families, how = self._families(columns, graph), (rows, sample_weight, validation, random)
         fit: TreeFit
-        finish: Finish | None = None
-        families = self._families(columns, graph)
         if families:
-            fit, finish, count = self._mixed_fit(graph, columns, families, rows, sample_weight, validation, random)
-        elif isinstance(rows, Encoded):
-            parted, share = parted_rows(rows), self.validation_fraction
-            rows, sample_weight, count, finish = fit_sample(
-                graph, columns, parted, self.finish_rows, share, random, self._stopping
-            )
+            # What numbers need is imported once there are some.
+            from eigentree.estimators.fits.number_fits import mixed_fit
+
+            fit, finish, count = mixed_fit(self._settings, graph, columns, families, *how)
         else:
-            if isinstance(self.finish_rows, Integral):
-                rows, sample_weight = some_of(rows, sample_weight, int(self.finish_rows), random)
-            count = rows.count
-        if not families:
-            assert isinstance(rows, Rows)
-            fit = tree_fit(self._settings, graph, columns, rows, sample_weight, validation, random, finish)
+            fit, finish, count = tree_fit(self._settings, graph, columns, *how)
         init = checked_init(self.init, fit.graph) if isinstance(self.init, LatentNetwork) else self._start
         most = self.max_iter * (self.n_init if init == "random" else 1)
         has_choice = self.pseudo_counts == "auto" and not families and not fit.constrained
@@ -327,30 +313,36 @@ class EMJunctionTree(IterativeMixin, LatentMixin):
                 f"graph, or a template such as zoo.Mixture()"
             )
         found, columns = any_rows_and_columns(X, ReadOptions.of(self, sample_weight))
+        problem: Any
         if families_of_columns(self.emissions, columns):
-            return self._fit_designs(template, found, columns, sample_weight, validation, random)
-        pairs: PairCounts | None = None
-        if isinstance(found, Encoded):
-            parted = parted_rows(found)
-            found, sample_weight, count = search_sample(columns, parted, self.finish_rows, random)
-            pairs = parted.pairs(columns) if count < parted.count else None
+            from eigentree.estimators.fits import number_fits as fits
+
+            how = (self.emissions, found, sample_weight, validation, random)
+            problem, count = fits.mixed_problem(self._settings, template, columns, *how)
+            designs, converged = self._searched(fits.search_designs(problem, random), "designs")
+            network, sizes = fits.average_designs(problem, designs)
+            best, (history, held) = designs.best, designs.best.histories[0]
+            iterations = len(history) - 1
+            objectives = [member.trial.log_likelihood for member in designs.members]
         else:
-            count = found.count
-        problem = size_problem(self._settings, template, found, columns, sample_weight, validation, random, pairs)
-        state, converged = self._searched(search(problem, random), "sizes")
-        network, sizes = average(problem, state)
-        network, (trial, fits) = self._in_order(network).with_columns(columns), state.best
+            own = (found, columns, sample_weight, validation, random)
+            problem, count = size_problem(self._settings, template, *own)
+            state, converged = self._searched(search(problem, random), "sizes")
+            network, sizes = average(problem, state)
+            best, (history, held) = state.best, (state.best.fits[0].history, state.best.fits[0].validation)
+            iterations = len(history)
+            objectives = [fit.log_likelihood for member in state.members for fit in member.fits]
         return self._become(
             {
                 "columns_": columns,
-                "network_": network,
+                "network_": self._in_order(network).with_columns(columns),
                 "pseudo_counts_": problem.pseudo_counts,
                 "search_": sizes,
-                "start_": StartReport(trial.start, trial.log_likelihood, math.nan),
-                "history_": np.array(fits[0].history),
-                "validation_history_": np.array(fits[0].validation),
-                "objectives_": np.array([fit.log_likelihood for member in state.members for fit in member.fits]),
-                "n_iter_": len(fits[0].history),
+                "start_": StartReport(best.trial.start, best.trial.log_likelihood, math.nan),
+                "history_": np.array(history),
+                "validation_history_": np.array(held),
+                "objectives_": np.array(objectives),
+                "n_iter_": iterations,
                 "converged_": converged,
                 "finish_rows_": count,
             }
@@ -371,57 +363,6 @@ class EMJunctionTree(IterativeMixin, LatentMixin):
         assert state is not None
         return state, True
 
-    def _fit_designs(
-        self,
-        template: HiddenChowLiu,
-        X: Rows | Encoded,
-        columns: Columns,
-        sample_weight: ArrayLike | None,
-        validation: ArrayLike | Any | None,
-        random: np.random.Generator,
-    ) -> Self:
-        """Return the estimator after a search over structures and emissions of a table with numbers."""
-        # What numbers need is imported once there are some.
-        from eigentree.em.mixed.number_columns import NumberColumns
-        from eigentree.estimators.fits import number_fits as fits
-
-        numbers = NumberColumns.of(columns, families_of_columns(self.emissions, columns))
-        if isinstance(X, Encoded):
-            found = fits.search_numbers(numbers, fits.number_rows(numbers, X), self.finish_rows, random)
-        else:
-            found = numbers.read(X, sample_weight)
-        rows = found.by_value()
-        problem = fits.mixed_problem(
-            numbers,
-            given_families(self.emissions, columns),
-            rows,
-            None if validation is None else numbers.read(validation, None),
-            self.validation_fraction,
-            self._settings.search_pseudo_counts,
-            self.n_jobs,
-            self.n_init,
-            template.most_states,
-            random,
-        )
-        state, converged = self._searched(fits.search_designs(problem, random), "designs")
-        network, sizes = fits.average_designs(problem, state)
-        best = state.best
-        return self._become(
-            {
-                "columns_": columns,
-                "network_": self._in_order(network).with_columns(columns),
-                "pseudo_counts_": problem.pseudo_counts,
-                "search_": sizes,
-                "start_": StartReport(best.trial.start, best.trial.log_likelihood, math.nan),
-                "history_": np.array(best.histories[0][0]),
-                "validation_history_": np.array(best.histories[0][1]),
-                "objectives_": np.array([member.trial.log_likelihood for member in state.members]),
-                "n_iter_": len(best.histories[0][0]) - 1,
-                "converged_": converged,
-                "finish_rows_": len(rows.weights),
-            }
-        )
-
     def _check_arguments(self, validation: object) -> None:
         self._check_runs(KINDS, LatentNetwork)
         checked_emissions(self.emissions)
@@ -430,40 +371,13 @@ class EMJunctionTree(IterativeMixin, LatentMixin):
         if self.finish_rows is not None and not (isinstance(self.finish_rows, str) and self.finish_rows == "auto"):
             whole_number("finish_rows", self.finish_rows)
 
-    def _mixed_fit(
-        self,
-        graph: LatentGraph,
-        columns: Columns,
-        families: Mapping[tuple[str, ...], Any],
-        X: Rows | Encoded,
-        sample_weight: ArrayLike | None,
-        validation: ArrayLike | Any | None,
-        random: np.random.Generator,
-    ) -> tuple[MixedFit, Finish | None, int]:
-        """Return the fit of rows with numbers, with those held out, where it ends, and how many rows there are."""
-        from eigentree.em.mixed.number_columns import NumberColumns
-        from eigentree.estimators.fits import number_fits as fits
-
-        numbers = NumberColumns.of(columns, families)
-        graph = numbers.graph(graph)
-        share, finish = self.validation_fraction, None
-        if isinstance(X, Encoded):
-            how = (self.finish_rows, share, random, self._stopping)
-            rows, finish = fits.fit_numbers(graph, numbers, fits.number_rows(numbers, X), *how)
-        else:
-            rows = fits.read_rows(numbers, X, sample_weight, self.finish_rows, random)
-        count = len(rows.codes)
-        held = None if validation is None else numbers.read(validation, None)
-        rows, held = (rows, held) if held else fits.split_rows(rows, share, random)
-        own = self._settings
-        ends = (finish, own.first_pseudo_counts, self._stopping, self.max_iter, self.n_jobs, own.constraints)
-        return fits.mixed_fit(graph, numbers, rows, held, *ends), finish, count
-
     @property
     def _settings(self) -> EMSettings:
         """How EM runs."""
         how = (self.max_iter, self.pseudo_counts, self.validation_fraction)
-        return EMSettings(self._stopping, *how, self.n_init, self.accelerate, self.n_jobs, self._constraints)
+        return EMSettings(
+            self._stopping, *how, self.n_init, self.accelerate, self.n_jobs, self._constraints, self.finish_rows
+        )
 
     @property
     def _constraints(self) -> Constraints:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from numbers import Integral
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from eigentree.data.streams.encoded_stream import StreamedRows
 from eigentree.data.streams.partitions import Partitions
-from eigentree.data.tables.rows import Rows
 from eigentree.data.tables.weights import NO_WEIGHT, checked_weights
+from eigentree.em.init.trees import FEW_PSEUDO_COUNTS
 from eigentree.em.out_of_core.dask_workers import ClusterRows
 from eigentree.em.out_of_core.on_disk import DiskRows
 from eigentree.em.out_of_core.parted_rows import MEMORY_CELLS, sampled_numbers
-from eigentree.em.parameters import ParameterLayout
-from eigentree.em.smoothing import ROWS_PER_PARAMETER
+from eigentree.em.smoothing import PSEUDO_COUNTS, ROWS_PER_PARAMETER
 from eigentree.em.tree_fit import Finish
 from eigentree.errors import DataError, ParameterError
 from eigentree.messages import notice
@@ -24,15 +23,15 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import ArrayLike
 
-    from eigentree.arrays import Floats, Integers
+    from eigentree.arrays import Integers
     from eigentree.data.streams.encoded_stream import Encoded
-    from eigentree.data.tables.columns import Columns
+    from eigentree.data.tables.rows import Rows
+    from eigentree.em.constraints import Constraints
     from eigentree.em.optimize.stopping import Stopping
     from eigentree.em.out_of_core.number_rows import NumberRows
     from eigentree.em.out_of_core.parted_rows import PartedRows
-    from eigentree.graphs.graph import LatentGraph
 
-__all__ = ["fit_sample", "parted_rows", "sampled_places", "search_sample", "some_of", "tried_places"]
+__all__ = ["EMSettings", "parted_rows", "sampled_places", "some_of", "tried_places"]
 
 FINISH_ROWS, FINISH_ROWS_PER_PARAMETER = 1_000_000, 1_000
 """On how many rows the last run is by default, and how many at least for each entry of the tables: the chance
@@ -40,6 +39,30 @@ error, p / 2n nats per row, is then at most 1/2000."""
 
 MEMORY_ROWS = 200_000
 """How many rows a search has in memory; more where that would be less than `ROWS_PER_PARAMETER`."""
+
+
+class EMSettings(NamedTuple):
+    """How an estimator runs EM; `stopping` makes the rule of so many rows, their weight and parameters."""
+
+    stopping: Callable[[int, float, int], Stopping]
+    max_iter: int
+    pseudo_counts: float | Literal["auto"]
+    validation_fraction: float
+    n_init: int
+    accelerate: bool
+    threads: int
+    constraints: Constraints
+    finish_rows: int | Literal["auto"] | None
+
+    @property
+    def first_pseudo_counts(self) -> float:
+        """The pseudo-counts that runs begin with, until they are chosen."""
+        return PSEUDO_COUNTS[0] if isinstance(self.pseudo_counts, str) else float(self.pseudo_counts)
+
+    @property
+    def search_pseudo_counts(self) -> float:
+        """The pseudo-counts of a search over sizes."""
+        return FEW_PSEUDO_COUNTS if isinstance(self.pseudo_counts, str) else float(self.pseudo_counts)
 
 
 def parted_rows(rows: Encoded) -> PartedRows:
@@ -56,88 +79,49 @@ def parted_rows(rows: Encoded) -> PartedRows:
 
 
 def some_of(
-    rows: Rows, sample_weight: ArrayLike | None, size: int, random: np.random.Generator
+    rows: Rows, sample_weight: ArrayLike | None, size: int | str | None, random: np.random.Generator
 ) -> tuple[Rows, ArrayLike | None]:
-    """Return so many of rows that are in memory, with their weights; all where there are no more."""
+    """Return so many of rows that are in memory, with their weights; all where there are no more, or no number."""
+    if not isinstance(size, Integral):
+        return rows, sample_weight
     weights = checked_weights(sample_weight, rows.count)
     if rows.count <= size:
         return rows, weights
-    numbers = sampled_numbers(rows.count, size, random.spawn(1)[0])
+    numbers = sampled_numbers(rows.count, int(size), random.spawn(1)[0])
     return rows.taken(numbers), None if weights is None else weights[numbers]
 
 
-def fit_sample(
-    graph: LatentGraph,
-    columns: Columns,
-    rows: PartedRows,
-    finish_rows: int | str | None,
-    validation_fraction: float,
-    random: np.random.Generator,
-    stopping: Callable[[int, float, int], Stopping],
-) -> tuple[Rows, Floats, int, Finish | None]:
-    """Return rows in memory, their weights, for how many they stand, and where a fit that begins with them ends.
-
-    `stopping` says when the last run has converged, given the number of rows, their weight and the parameters.
-    """
-    parameters = ParameterLayout.of(graph).learned_count
-    few = None if validation_fraction or isinstance(finish_rows, Integral) else rows.few()
-    if few is not None:
-        return Rows.of_codes(few.codes, columns), few.weights, rows.count, None
-    width = len(columns.names)
-    numbers, finish = sampled_places(rows, parameters, width, finish_rows, validation_fraction, random, stopping)
-    codes, weights = rows.taken(numbers)
-    return Rows.of_codes(codes, columns), weights, len(numbers), finish
-
-
 def sampled_places(
-    rows: PartedRows | NumberRows,
-    parameters: int,
-    width: int,
-    finish_rows: int | str | None,
-    validation_fraction: float,
-    random: np.random.Generator,
-    stopping: Callable[[int, float, int], Stopping],
+    rows: PartedRows | NumberRows, settings: EMSettings, parameters: int, width: int, random: np.random.Generator
 ) -> tuple[Integers, Finish | None]:
     """Return the numbers of the rows in memory, and where a fit that begins with them ends, if elsewhere."""
-    count = _finished_on(finish_rows, rows.count, parameters)
+    count = _finished_on(settings.finish_rows, rows.count, parameters)
     size = min(count, _memory_rows(parameters, width))
     # A generator of its own where rows are sampled: a fit to all rows is the one that it would be in memory.
     draws = random if size == rows.count else random.spawn(1)[0]
     sample = sampled_numbers(rows.count, size, draws)
     if size == count:
         return sample, None
-    if validation_fraction:
+    if settings.validation_fraction:
         raise ParameterError(
             f"a share of {count:,} rows that are not in memory cannot be held out; give validation= rows of their "
             f"own, or finish_rows up to {size:,}"
         )
     numbers = sampled_numbers(rows.count, count, draws) if count < rows.count else None
-    return sample, Finish(rows, count, numbers, stopping(count, rows.weight * count / rows.count, parameters))
-
-
-def search_sample(
-    columns: Columns, rows: PartedRows, finish_rows: int | str | None, random: np.random.Generator
-) -> tuple[Rows, Floats, int]:
-    """Return the rows on which sizes of a learned tree are tried, their weights, and for how many they stand."""
-    few = None if isinstance(finish_rows, Integral) else rows.few()
-    if few is not None:
-        return Rows.of_codes(few.codes, columns), few.weights, rows.count
-    numbers = tried_places(
-        rows, len(columns.names), finish_rows, random, "sizes are", ", and the tree is that of all"
-    )
-    codes, weights = rows.taken(numbers)
-    return Rows.of_codes(codes, columns), weights, len(numbers)
+    stopping = settings.stopping(count, rows.weight * count / rows.count, parameters)
+    return sample, Finish(rows, count, numbers, stopping)
 
 
 def tried_places(
     rows: PartedRows | NumberRows,
+    settings: EMSettings,
     width: int,
-    finish_rows: int | str | None,
     random: np.random.Generator,
     what: str,
     besides: str,
 ) -> Integers:
     """Return the numbers of the rows on which a search is; warn where a user who did not say so gets a sample."""
+    finish_rows = settings.finish_rows
     most = int(finish_rows) if isinstance(finish_rows, Integral) else _memory_rows(0, width)
     count = min(rows.count, most)
     if count < rows.count and finish_rows is None:

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from numbers import Integral
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from eigentree.counting.pair_counts import PairCounts
+from eigentree.data.streams.encoded_stream import Encoded
 from eigentree.data.tables.rows import Rows
 from eigentree.em.estep.unique_rows import DistinctRows, columns_with_missing
 from eigentree.em.holdout import Fold, check_split, folds_of, held_out
-from eigentree.em.init.trees import FEW_PSEUDO_COUNTS
 from eigentree.em.parameters import ParameterLayout
 from eigentree.em.size_search import SizeProblem
-from eigentree.em.smoothing import PSEUDO_COUNTS
 from eigentree.em.tree_fit import TreeFit
 from eigentree.em.tree_objective import TreeObjective
+from eigentree.estimators.fits.memory_sample import parted_rows, sampled_places, some_of, tried_places
 from eigentree.estimators.mixins.latent_mixin import encoded
 
 if TYPE_CHECKING:
@@ -24,52 +25,41 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
-    from eigentree.arrays import Floats
+    from eigentree.arrays import Floats, Integers
     from eigentree.data.tables.columns import Columns
-    from eigentree.em.constraints import Constraints
-    from eigentree.em.optimize.stopping import Stopping
+    from eigentree.em.out_of_core.parted_rows import PartedRows
     from eigentree.em.tree_fit import Finish
+    from eigentree.estimators.fits.memory_sample import EMSettings
     from eigentree.graphs.graph import LatentGraph
     from eigentree.graphs.learned_templates import HiddenChowLiu
     from eigentree.inference.networks.network import LatentNetwork
 
-__all__ = ["EMSettings", "arranged", "size_problem", "tree_fit"]
-
-
-class EMSettings(NamedTuple):
-    """How an estimator runs EM; `stopping` makes the rule of so many rows, their weight and parameters."""
-
-    stopping: Callable[[int, float, int], Stopping]
-    max_iter: int
-    pseudo_counts: float | Literal["auto"]
-    validation_fraction: float
-    n_init: int
-    accelerate: bool
-    threads: int
-    constraints: Constraints
-
-    @property
-    def first_pseudo_counts(self) -> float:
-        """The pseudo-counts that runs begin with, until they are chosen."""
-        return PSEUDO_COUNTS[0] if isinstance(self.pseudo_counts, str) else float(self.pseudo_counts)
-
-    @property
-    def search_pseudo_counts(self) -> float:
-        """The pseudo-counts of a search over sizes."""
-        return FEW_PSEUDO_COUNTS if isinstance(self.pseudo_counts, str) else float(self.pseudo_counts)
+__all__ = ["arranged", "size_problem", "tree_fit"]
 
 
 def tree_fit(
     settings: EMSettings,
     graph: LatentGraph,
     columns: Columns,
-    X: Rows,
+    X: Rows | Encoded,
     sample_weight: ArrayLike | None,
     validation: ArrayLike | Any | None,
     random: np.random.Generator,
-    finish: Finish | None,
-) -> TreeFit:
-    """Return the fit of rows, with those that are held out."""
+) -> tuple[TreeFit, Finish | None, int]:
+    """Return the fit of rows, with those that are held out, where it ends, and how many rows it is of."""
+    finish: Finish | None = None
+    parameters = ParameterLayout.of(graph).learned_count
+    if isinstance(X, Encoded):
+        parted = parted_rows(X)
+        few = None if settings.validation_fraction or isinstance(settings.finish_rows, Integral) else parted.few()
+        if few is None:
+            places, finish = sampled_places(parted, settings, parameters, len(columns.names), random)
+            X, sample_weight, count = _taken(parted, columns, places)
+        else:
+            X, sample_weight, count = Rows.of_codes(few.codes, columns), few.weights, parted.count
+    else:
+        X, sample_weight = some_of(X, sample_weight, settings.finish_rows, random)
+        count = X.count
     codes, states, weights = encoded(X, columns, sample_weight)
     held: DistinctRows | None = None
     if validation is not None:
@@ -85,10 +75,16 @@ def tree_fit(
     if held is not None:
         incomplete |= columns_with_missing(held.codes, graph)
         checked = TreeObjective.of(graph, held, incomplete, 0.0, settings.threads)
-    parameters = ParameterLayout.of(graph).learned_count
     stopping = settings.stopping(len(rows.weights), float(rows.weights.sum()), parameters)
     how = (settings.first_pseudo_counts, stopping, settings.max_iter, settings.accelerate, settings.threads)
-    return TreeFit(graph, rows, incomplete, *how, checked, settings.constraints.layout(graph, columns))
+    constrained = settings.constraints.layout(graph, columns)
+    return TreeFit(graph, rows, incomplete, *how, checked, constrained), finish, count
+
+
+def _taken(parted: PartedRows, columns: Columns, places: Integers) -> tuple[Rows, Floats, int]:
+    """Return some rows in memory, their weights, and how many they are."""
+    codes, weights = parted.taken(places)
+    return Rows.of_codes(codes, columns), weights, len(places)
 
 
 def arranged(fit: TreeFit, parameters: Floats, in_order: Callable[[LatentNetwork], LatentNetwork]) -> LatentNetwork:
@@ -104,14 +100,26 @@ def arranged(fit: TreeFit, parameters: Floats, in_order: Callable[[LatentNetwork
 def size_problem(
     settings: EMSettings,
     template: HiddenChowLiu,
-    rows: Rows,
+    X: Rows | Encoded,
     columns: Columns,
     sample_weight: ArrayLike | None,
     validation: ArrayLike | Any | None,
     random: np.random.Generator,
-    every: PairCounts | None,
-) -> SizeProblem:
-    """Return what sizes are tried on: the tree of training rows, or of the pairs of all rows, and the folds."""
+) -> tuple[SizeProblem, int]:
+    """Return what sizes are tried on, and the number of rows: the tree of training or all rows, and the folds."""
+    every: PairCounts | None = None
+    if isinstance(X, Encoded):
+        parted = parted_rows(X)
+        few = None if isinstance(settings.finish_rows, Integral) else parted.few()
+        if few is None:
+            about = ("sizes are", ", and the tree is that of all")
+            places = tried_places(parted, settings, len(columns.names), random, *about)
+            rows, sample_weight, count = _taken(parted, columns, places)
+            every = parted.pairs(columns) if count < parted.count else None
+        else:
+            rows, sample_weight, count = Rows.of_codes(few.codes, columns), few.weights, parted.count
+    else:
+        rows, count = X, X.count
     known = DistinctRows.of(*encoded(rows, columns, sample_weight)).by_name(columns.names)
     hidden_states, trees = (
         None if isinstance(size, str) else size for size in (template.hidden_states, template.trees)
@@ -126,7 +134,7 @@ def size_problem(
     if every is not None:
         pairs = every if validation is not None else every - _pairs(columns, folds[0].validation)
     tree = cache(partial(template.candidate, pairs))
-    return SizeProblem(
+    problem = SizeProblem(
         tree,
         folds,
         frozenset().union(*(columns_with_missing(part.codes, tree(1)) for fold in folds for part in fold)),
@@ -138,6 +146,7 @@ def size_problem(
         most_states=template.most_states,
         fits=settings.n_init,
     )
+    return problem, count
 
 
 def _pairs(columns: Columns, rows: DistinctRows) -> PairCounts:
