@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+import eigentree
 from eigentree.counting.additive import read_stored
 from eigentree.counting.levels.hat_plan import with_numbers
 from eigentree.counting.pair_counts import PairCounts
@@ -16,23 +17,11 @@ from eigentree.counting.statistics import Statistics
 from eigentree.data.tables.columns import checked_columns, columns_content, columns_of
 from eigentree.errors import FileError
 from eigentree.estimators.classification.class_column import ClassColumn
-from eigentree.estimators.classification.classifier import JunctionTreeClassifier
-from eigentree.estimators.classification.sequence_tagger import SequenceTagger
 from eigentree.estimators.classification.stored_labels import labels_content, read_labels
-from eigentree.estimators.em_hmm import EMHMM
-from eigentree.estimators.em_junction_tree import EMJunctionTree
 from eigentree.estimators.fits.fitted_records import RECORDS
-from eigentree.estimators.imputer import OUTPUTS, JunctionTreeImputer
-from eigentree.estimators.latent_class import LatentClassModel
+from eigentree.estimators.imputer import OUTPUTS
 from eigentree.estimators.mixins.constructor_parameters import Parameters, current_names
 from eigentree.estimators.mixins.sequence_mixin import SequenceMixin
-from eigentree.estimators.mixture_hmm import MixtureHMM
-from eigentree.estimators.online_em import OnlineEMJunctionTree
-from eigentree.estimators.spectral_hmm import SpectralHMM
-from eigentree.estimators.spectral_junction_tree import SpectralJunctionTree
-from eigentree.estimators.trees.hidden_markov_tree import HiddenMarkovTree
-from eigentree.estimators.trees.latent_grammar import LatentGrammar
-from eigentree.estimators.trees.spectral_latent_grammar import SpectralLatentGrammar
 from eigentree.graphs import zoo
 from eigentree.graphs.coercion import as_structure, require_structure
 from eigentree.graphs.graph import LatentGraph
@@ -52,24 +41,10 @@ if TYPE_CHECKING:
 
 __all__ = ["load", "save_estimator"]
 
-ESTIMATORS: Mapping[str, type[Parameters]] = {
-    each.__name__: each
-    for each in (
-        SpectralJunctionTree,
-        EMJunctionTree,
-        LatentClassModel,
-        OnlineEMJunctionTree,
-        EMHMM,
-        MixtureHMM,
-        SpectralHMM,
-        HiddenMarkovTree,
-        LatentGrammar,
-        SpectralLatentGrammar,
-        JunctionTreeClassifier,
-        JunctionTreeImputer,
-        SequenceTagger,
-    )
-}
+CLASSIFIER, TAGGER, IMPUTER = "JunctionTreeClassifier", "SequenceTagger", "JunctionTreeImputer"
+"""Estimators that hold others."""
+
+ESTIMATORS = (*RECORDS, CLASSIFIER, TAGGER, IMPUTER)
 
 TEMPLATES: Mapping[str, type[Template]] = {
     name: each
@@ -132,7 +107,7 @@ def load(path: str | os.PathLike[str]) -> Any:
 
 def _kind(estimator: Any) -> str:
     name = type(estimator).__name__
-    if ESTIMATORS.get(name) is not type(estimator):
+    if name not in ESTIMATORS or getattr(eigentree, name) is not type(estimator):
         raise FileError(f"a file holds eigentree's own estimators, not a {name}")
     return name
 
@@ -154,7 +129,7 @@ def _content(writer: Writer, estimator: Any, graph: LatentGraph | None = None) -
         },
         "fitted": _fitted_content(writer, estimator) if known else None,
     }
-    if isinstance(estimator, JunctionTreeImputer) and estimator.output is not None:
+    if _kind(estimator) == IMPUTER and estimator.output is not None:
         content["output"] = estimator.output
     return content
 
@@ -169,8 +144,8 @@ def _models(estimator: Any) -> list[Any]:
 def _read(reader: Reader, kind: str, content: Any) -> Any:
     if kind not in ESTIMATORS:
         raise UnknownEntryError(f"it holds a {kind[:60]!r}, which is not known")
-    made = ESTIMATORS[kind]
-    entry = Section(content, kind, ("parameters", "fitted"), ("output",) if made is JunctionTreeImputer else ())
+    made = getattr(eigentree, kind)
+    entry = Section(content, kind, ("parameters", "fitted"), ("output",) if kind == IMPUTER else ())
     known = signature(made).parameters
     # A parameter that a later version has added has its default there.
     stored = entry["parameters"]
@@ -178,7 +153,7 @@ def _read(reader: Reader, kind: str, content: Any) -> Any:
     given = Section(stored, f"{kind}: parameters", (), tuple(known))
     parameters = {name: _read_parameter(reader.within(name), name, given[name]) for name in given.content}
     estimator = made(**parameters)
-    if isinstance(estimator, JunctionTreeImputer) and entry.has("output"):
+    if kind == IMPUTER and entry.has("output"):
         output: Any = entry.text("output")
         if output not in OUTPUTS:
             raise UnknownEntryError(f"{entry.at('output')} is {' or '.join(OUTPUTS)}, not {output[:60]!r}")
@@ -256,21 +231,22 @@ def _read_template(content: Any) -> Template:
 
 
 def _fitted_content(writer: Writer, estimator: Any) -> dict[str, Any]:
-    if isinstance(estimator, JunctionTreeClassifier | SequenceTagger):
+    kind = _kind(estimator)
+    if kind in (CLASSIFIER, TAGGER):
         return _classes_content(writer, estimator)
-    if isinstance(estimator, JunctionTreeImputer):
+    if kind == IMPUTER:
         return {"estimators": _models_content(writer, estimator)}
-    return RECORDS[_kind(estimator)].write(writer, estimator)
+    return RECORDS[kind].write(writer, estimator)
 
 
 def _read_fitted(reader: Reader, kind: str, content: Any) -> dict[str, Any]:
-    if kind in (JunctionTreeClassifier.__name__, SequenceTagger.__name__):
-        return _read_classes(reader, content, kind == SequenceTagger.__name__)
-    if kind == JunctionTreeImputer.__name__:
+    if kind in (CLASSIFIER, TAGGER):
+        return _read_classes(reader, content, kind == TAGGER)
+    if kind == IMPUTER:
         (model,) = _read_models(reader, Section(content, kind, ("estimators",)), 1)
         return {"estimator_": model}
     fitted = RECORDS[kind].read(reader, content)
-    if kind == SpectralHMM.__name__:
+    if kind == "SpectralHMM":
         return _spectral_chain(fitted)
     held: Any = fitted.pop("plan_", None) or fitted.get("network_")
     if held is not None and not fitted["columns_"].are_of(with_numbers(held.graph, fitted["columns_"].numbers)):
@@ -293,7 +269,7 @@ def _spectral_chain(fitted: dict[str, Any]) -> dict[str, Any]:
     return {"columns_": output_columns(columns), **fitted, "model_": replace(model, input_columns=inputs)}
 
 
-def _classes_content(writer: Writer, classifier: JunctionTreeClassifier | SequenceTagger) -> dict[str, Any]:
+def _classes_content(writer: Writer, classifier: Any) -> dict[str, Any]:
     writer.array("class_prior", classifier.class_prior_)
     shrunk, trained = ("shrinkage_" in vars(classifier)), ("alpha_" in vars(classifier))
     content = {
@@ -329,7 +305,7 @@ def _read_classes(reader: Reader, content: Any, of_steps: bool) -> dict[str, Any
     if entry.has("alpha"):
         fitted["alpha_"], fitted["tried_"] = entry.number("alpha"), entry.value("tried")
     if of_steps:
-        if not isinstance(models[0], EMHMM) or models[0].model_.states % len(classes):
+        if _kind(models[0]) != "EMHMM" or models[0].model_.states % len(classes):
             raise FileError("a tagger has a hidden Markov model with equally many states for each label")
         return fitted | {"columns_": columns, "estimator_": models[0]}
     if entry.has("class_column"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -46,6 +47,10 @@ if TYPE_CHECKING:
 __all__ = ["RECORDS"]
 
 
+_record = partial(Record, suffix="_")
+"""Fitted attributes end with an underscore."""
+
+
 def _counted(reader: Reader, content: Any, known: Mapping[str, Any]) -> Any:
     statistics = read_stored(Statistics, reader, content)
     check_counts(known["plan_"], statistics.counts)
@@ -70,41 +75,35 @@ CLUSTERS = Field(
 CHAIN = within(chain_content, lambda reader, content, known: read_chain(reader, content, known["columns_"]))
 
 
-def _start(unit: Unit) -> Field:
-    """Return how the start of a fit is written and read, by the unit of its objectives."""
-    return Field(START.write, lambda reader, content, at: replace(START.read(reader, content, at), unit=unit))
-
-
 ITERATIONS = {"n_iter": WHOLE, "converged": FLAG, "history": SERIES}
 COURSE = {"validation_history": SERIES, "objectives": SERIES}
+
+
+def _runs(unit: Unit) -> dict[str, Field]:
+    """Return the fields of what runs of EM leave behind, by the unit of their objectives."""
+    start = Field(START.write, lambda reader, content, at: replace(START.read(reader, content, at), unit=unit))
+    return {"n_parameters": WHOLE, **ITERATIONS, "start": start, **COURSE}
+
+
 NETWORK_FIELDS = {
     "columns": COLUMNS,
     "network": within(network_content, lambda reader, content, _: read_network(reader, content)),
     **ITERATIONS,
 }
 
-SEQUENCE_FIELDS = {
-    "columns": COLUMNS,
-    "form": FORM,
-    "chain": CHAIN,
-    "n_parameters": WHOLE,
-    **ITERATIONS,
-    "start": _start("step"),
-    **COURSE,
-}
+SEQUENCE_FIELDS = {"columns": COLUMNS, "form": FORM, "chain": CHAIN, **_runs("step")}
 
-EM = Record(
+EM = _record(
     "EMJunctionTree",
     {**NETWORK_FIELDS, "start": START, "pseudo_counts": NUMBER, **COURSE},
     {"search": SEARCH, "finish_rows": WHOLE, "n_constraints": WHOLE},
-    suffix="_",
 )
 
 RECORDS = {
     "EMJunctionTree": EM,
     "LatentClassModel": EM,
-    "OnlineEMJunctionTree": Record("OnlineEMJunctionTree", {**NETWORK_FIELDS, "learner": LEARNER}, suffix="_"),
-    "SpectralJunctionTree": Record(
+    "OnlineEMJunctionTree": _record("OnlineEMJunctionTree", {**NETWORK_FIELDS, "learner": LEARNER}),
+    "SpectralJunctionTree": _record(
         "a spectral estimator",
         {
             "columns": COLUMNS,
@@ -123,40 +122,26 @@ RECORDS = {
             "statistics": optional(within(stored_content, _counted)),
         },
         {"search": SEARCH},
-        suffix="_",
     ),
-    "EMHMM": Record("EMHMM", SEQUENCE_FIELDS, attributes={"chain": "model_"}, suffix="_"),
-    "MixtureHMM": Record(
+    "EMHMM": _record("EMHMM", SEQUENCE_FIELDS, attributes={"chain": "model_"}),
+    "MixtureHMM": _record(
         "MixtureHMM",
         {**SEQUENCE_FIELDS, "state_clusters": CLUSTERS},
         attributes={"chain": "model_"},
-        suffix="_",
     ),
-    "HiddenMarkovTree": Record(
+    "HiddenMarkovTree": _record(
         "HiddenMarkovTree",
-        {
-            "columns": COLUMNS,
-            "chain": CHAIN,
-            "n_parameters": WHOLE,
-            **ITERATIONS,
-            "start": _start("node"),
-            **COURSE,
-        },
+        {"columns": COLUMNS, "chain": CHAIN, **_runs("node")},
         attributes={"chain": "model_"},
-        suffix="_",
     ),
-    "LatentGrammar": Record(
+    "LatentGrammar": _record(
         "LatentGrammar",
         {
             "grammar": within(grammar_content, lambda reader, content, _: read_grammar(reader, content)),
-            "n_parameters": WHOLE,
-            **ITERATIONS,
-            "start": _start("node"),
-            **COURSE,
+            **_runs("node"),
         },
-        suffix="_",
     ),
-    "SpectralLatentGrammar": Record(
+    "SpectralLatentGrammar": _record(
         "SpectralLatentGrammar",
         {
             "model": within(spectral_content, lambda reader, content, _: read_spectral(reader, content)),
@@ -164,9 +149,8 @@ RECORDS = {
                 spectra_content, lambda reader, content, known: read_spectra(reader, content, known["model_"])
             ),
         },
-        suffix="_",
     ),
-    "SpectralHMM": Record(
+    "SpectralHMM": _record(
         "SpectralHMM",
         {
             "form": FORM,
@@ -181,7 +165,6 @@ RECORDS = {
         },
         {"inputs": COLUMNS},
         attributes={"tried": "report_", "inputs": "_input_columns"},
-        suffix="_",
     ),
 }
 """What was fitted, by the names of estimators."""
