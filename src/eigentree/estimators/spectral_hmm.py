@@ -241,12 +241,7 @@ class SpectralHMM(SpectralMixin, SequenceMixin):
                 f"numbers, numeric='quantiles' cuts them into bins"
             )
         name = next(each for each in (*about.names, "input", "input of a step") if each not in outputs.names)
-        columns = replace(
-            outputs,
-            names=(name, *outputs.names),
-            states=about.states + outputs.states,
-            meanings=about.meanings + outputs.meanings,
-        )
+        columns = outputs.with_column(0, name, about.states[0], about.meanings[0])
         pairs = _pairs(InputSequences.joined(sequences, inputs, about), columns)
         empty = SequenceStatistics.empty(self._plan_of_pairs(columns), columns)
         return self._learn(self._counted(empty, pairs, sample_weight), sequences.form, about)

@@ -222,6 +222,15 @@ class Columns:
             meanings=tuple(compress(self.meanings, own)),
         )
 
+    def with_column(self, place: int, name: str, states: int, meaning: Meaning | None) -> Columns:
+        """Return the columns and one more, at a place among them."""
+
+        def put(values: tuple[Any, ...], value: Any) -> tuple[Any, ...]:
+            return (*values[:place], value, *values[place:])
+
+        names, sizes = put(self.names, name), put(self.states, states)
+        return replace(self, names=names, states=sizes, meanings=put(self.meanings, meaning))
+
     def are_of(self, graph: LatentGraph) -> bool:
         """Return whether these are the observed variables of a graph, with as many states."""
         plain = Columns.of(graph)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,8 +21,6 @@ from eigentree.graphs.learned_templates import open_template
 from eigentree.graphs.templates import Template
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import ArrayLike, NDArray
 
     from eigentree.arrays import Floats, Integers
@@ -45,10 +43,7 @@ class ClassColumn:
     @property
     def others(self) -> Columns:
         """The columns of the data."""
-        place = self.columns.position(self.name)
-        kept = (self.columns.names, self.columns.states, self.columns.meanings)
-        names, states, meanings = (_without(each, place) for each in kept)
-        return replace(self.columns, names=names, states=states, meanings=meanings)
+        return self.columns.only([name for name in self.columns.names if name != self.name])
 
     def rows(self, own: Rows, classes: Integers) -> Rows:
         """Return rows with their classes, -1 where one is not known."""
@@ -92,8 +87,7 @@ def column_of_class(
                 f"y has {len(classes)} classes"
             )
         place = structure.observed.index(name)
-        every = Columns.of(structure)
-        own = Columns(_without(every.names, place), _without(every.states, place)).fitted_to(X, options)
+        own = ClassColumn(Columns.of(structure), name).others.fitted_to(X, options)
     else:
         own = Columns.learned(X, options)
         place, name = len(own.names), called or CLASS
@@ -104,14 +98,7 @@ def column_of_class(
             )
         while name in own.names:
             name += "_"
-    states, labels = _labels(classes)
-    columns = replace(
-        own,
-        names=_with(own.names, place, name),
-        states=_with(own.states, place, states),
-        meanings=_with(own.meanings, place, labels),
-    )
-    return structure, ClassColumn(columns, name)
+    return structure, ClassColumn(own.with_column(place, name, *_labels(classes)), name)
 
 
 def _graph_of_others(structure: Any, X: ArrayLike | Any, learned: Columns, targets: Targets) -> LatentGraph:
@@ -128,7 +115,7 @@ def _graph_of_others(structure: Any, X: ArrayLike | Any, learned: Columns, targe
         return as_structure(structure, last, (*learned.names, CLASS))
     # Columns without names are the observed nodes in turn, among which the class may stand anywhere.
     name = _class_variable(graph := as_structure(structure, last), X, called)
-    return as_structure(structure, _with(learned.states, graph.observed.index(name), classes))
+    return as_structure(structure, learned.with_column(graph.observed.index(name), CLASS, classes, None).states)
 
 
 def _class_variable(graph: LatentGraph, X: ArrayLike | Any, called: str | None) -> str:
@@ -155,11 +142,3 @@ def _labels(classes: NDArray[Any]) -> tuple[int, Labels | None]:
     """Return how many classes there are, and what a column calls them."""
     values = tuple(plain_label(label, CLASS, any_kind=True) for label in classes.tolist())
     return without_codes(Labels(values)) if len(set(values)) == len(values) else (len(values), None)
-
-
-def _with(values: Sequence[Any], place: int, value: Any) -> tuple[Any, ...]:
-    return (*values[:place], value, *values[place:])
-
-
-def _without(values: Sequence[Any], place: int) -> tuple[Any, ...]:
-    return (*values[:place], *values[place + 1 :])

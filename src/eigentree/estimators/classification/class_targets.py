@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sized
-from dataclasses import replace
 from numbers import Real
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -183,12 +182,7 @@ def class_stream(
         others = list(own.observed)
     graph, columns = graph_and_columns(own, summarised.schema.only(others), options)
     known_classes = Columns.learned(summarised.schema.only([y]))
-    joint = replace(
-        columns,
-        names=(*columns.names, y),
-        states=(*columns.states, *known_classes.states),
-        meanings=(*columns.meanings, *known_classes.meanings),
-    )
+    joint = columns.with_column(len(columns.names), y, known_classes.states[0], known_classes.meanings[0])
     rows = summarised.rows(joint)
     labels = np.array(known_classes.labels(y))
     order = np.argsort(labels, kind="stable")

@@ -159,7 +159,9 @@ class SequenceTagger(Parameters):
     def _proba(self, sequences: Sequences) -> Floats:
         """Return P(label | sequence) of each step, shape (steps, classes)."""
         proba = self.estimator_.model_.smoothed(sequences)
-        proba = distributions_or_uniform(proba, "the labels of their steps are taken as uniform", "steps of ")
+        proba = distributions_or_uniform(
+            proba, "the labels of their steps are taken as uniform", f"steps of {IMPOSSIBLE}"
+        )
         each = proba.shape[1] // len(self.classes_)
         return np.asarray(proba.reshape(len(proba), len(self.classes_), each).sum(axis=2))
 

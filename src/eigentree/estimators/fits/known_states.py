@@ -48,12 +48,7 @@ def with_labels(sequences: Sequences, labels: StepLabels) -> Sequences:
     """Return sequences with the labels of their steps as the last channel."""
     columns, count = sequences.columns, labels.labels
     name = next(name for name in ("state", "known state", "state of the step") if name not in columns.names)
-    wide = replace(
-        columns,
-        names=(*columns.names, name),
-        states=(*columns.states, count),
-        meanings=(*columns.meanings, None),
-    )
+    wide = columns.with_column(len(columns.names), name, count, None)
     codes = np.asfortranarray(np.column_stack([sequences.codes, labels.codes]).astype(wide.code_type))
     return replace(sequences, columns=wide, codes=codes)
 

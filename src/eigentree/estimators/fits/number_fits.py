@@ -38,13 +38,13 @@ if TYPE_CHECKING:
     from eigentree.graphs.graph import LatentGraph
     from eigentree.graphs.learned_templates import HiddenChowLiu
 
-__all__ = ["average_designs", "mixed_fit", "mixed_problem", "search_designs"]
+__all__ = ["average_designs", "mixed_fit", "mixed_problem", "number_rows", "search_designs"]
 
 MEMORY_ROWS_OF_NUMBERS = 10_000
 """Rows by which emissions are made once only to count their parameters."""
 
 
-def _number_rows(numbers: NumberColumns, rows: Encoded) -> NumberRows:
+def number_rows(numbers: NumberColumns, rows: Encoded) -> NumberRows:
     """Return the rows with numbers of a stream: where they lie, if these are partitions, or else kept on disk."""
     if isinstance(rows, StreamedRows) and isinstance(rows.stream, Partitions):
         found: NumberRows = ClusterNumbers(numbers, rows.stream, rows.weight)
@@ -72,7 +72,7 @@ def mixed_fit(
     numbers = NumberColumns.of(columns, families)
     graph, finish = numbers.graph(graph), None
     if isinstance(X, Encoded):
-        parted = _number_rows(numbers, X)
+        parted = number_rows(numbers, X)
         some = parted.taken(sampled_numbers(parted.count, MEMORY_ROWS_OF_NUMBERS, np.random.default_rng(0)))
         parameters = mixed_layout(graph, numbers.families, numbers.names, some).learned_count
         places, finish = sampled_places(parted, settings, parameters, _width(numbers), random)
@@ -111,7 +111,7 @@ def mixed_problem(
     """Return what designs are compared on, and the number of rows: training rows, and held-out ones or folds."""
     numbers = NumberColumns.of(columns, families_of_columns(emissions, columns))
     if isinstance(X, Encoded):
-        parted = _number_rows(numbers, X)
+        parted = number_rows(numbers, X)
         about = ("structure and emissions are", "")
         known: Any = parted.taken(tried_places(parted, settings, _width(numbers), random, *about))
     else:

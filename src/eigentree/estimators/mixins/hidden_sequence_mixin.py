@@ -269,4 +269,6 @@ class HiddenSequenceMixin(UncertaintyMixin, ChainTablesMixin, SequenceMixin):
         return one_or_all(found)
 
     def _of_steps(self, proba: Floats) -> Floats:
-        return distributions_or_uniform(proba, "the hidden states of their steps are taken as uniform", "steps of ")
+        return distributions_or_uniform(
+            proba, "the hidden states of their steps are taken as uniform", f"steps of {IMPOSSIBLE}"
+        )

@@ -74,7 +74,8 @@ class RunsMixin(Parameters):
     def _check_shared(self) -> None:
         whole_number("n_jobs", self.n_jobs, most=MOST_THREADS)
         whole_number("verbose", int(self.verbose) if isinstance(self.verbose, bool) else self.verbose, 0)
-        check_rules(self.handle_unknown, self.numeric)
+        # Trees of labels have no numbers.
+        check_rules(self.handle_unknown, getattr(self, "numeric", "error"))
         if not (isinstance(self.pseudo_counts, str) and self.pseudo_counts in self._pseudo_count_rules):
             finite_number("pseudo_counts", self.pseudo_counts, 0.0)
 

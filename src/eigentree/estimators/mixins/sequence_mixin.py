@@ -317,10 +317,10 @@ class SequenceMixin(Parameters):
         return self._with_inputs(Sequences(columns, codes, starts, form, None, values), inputs)
 
 
-def distributions_or_uniform(proba: Floats, then: str, what: str = "") -> Floats:
+def distributions_or_uniform(proba: Floats, then: str, what: str = IMPOSSIBLE) -> Floats:
     """Return distributions, uniform ones where nothing is possible; a warning says how often."""
     totals = proba.sum(axis=1, keepdims=True)
-    warn_undefined(int((totals == 0).sum()), f"{what}{IMPOSSIBLE}; {then}")
+    warn_undefined(int((totals == 0).sum()), f"{what}; {then}")
     even = np.full_like(proba, 1.0 / proba.shape[1])
     known: Floats = np.divide(proba, totals, out=even, where=totals > 0)
     return known

@@ -23,6 +23,7 @@ from eigentree.estimators.mixins.chain_tables import ChainTablesMixin
 from eigentree.estimators.mixins.constructor_parameters import estimator_class, learns
 from eigentree.estimators.mixins.information_criteria import Criteria
 from eigentree.estimators.mixins.iterative_mixin import IterativeMixin
+from eigentree.estimators.mixins.sequence_mixin import distributions_or_uniform
 from eigentree.inference.networks.hidden_variables import Decoded
 from eigentree.inference.queries import warn_undefined
 from eigentree.inference.sequences.tree_chain import TreeChain, pass_of
@@ -197,10 +198,8 @@ class HiddenMarkovTree(ChainTablesMixin, IterativeMixin):
     def predict_proba(self, X: ArrayLike | Any, parents: ArrayLike | Any = None) -> Floats:
         """Return P(hidden state | its tree) of each node, shape (nodes, states), in the order of the rows."""
         forest = self._forest(X, parents)
-        proba = self.model_.smoothed(forest)
-        lost = proba.sum(axis=1) == 0
-        proba[lost] = 1.0 / proba.shape[1]
-        warn_undefined(int(lost.sum()), f"nodes of {IMPOSSIBLE}; their hidden states are taken as uniform")
+        then = "their hidden states are taken as uniform"
+        proba = distributions_or_uniform(self.model_.smoothed(forest), then, f"nodes of {IMPOSSIBLE}")
         return np.asarray(per_step(forest, proba))
 
     @our_arithmetic
@@ -273,16 +272,10 @@ class HiddenMarkovTree(ChainTablesMixin, IterativeMixin):
     def criteria(self, X: ArrayLike | Any, parents: ArrayLike | Any = None) -> Criteria:
         """Return all information criteria by name, with log-likelihood, parameters and entropy R² of the nodes."""
         forest = self._forest(X, parents)
-        weights, nodes = np.ones(forest.count), np.ones(forest.steps)
-        posteriors = [(self.model_.smoothed(forest), nodes)]
-        return Criteria.of_rows(
-            self.score_samples(forest),
-            weights,
-            self.n_parameters_,
-            float(forest.steps),
-            float(self.pseudo_counts),
-            posteriors,
-        )
+        log_prob, prior = self.score_samples(forest), float(self.pseudo_counts)
+        posteriors = [(self.model_.smoothed(forest), np.ones(forest.steps))]
+        nodes = float(forest.steps)
+        return Criteria.of_rows(log_prob, np.ones(forest.count), self.n_parameters_, nodes, prior, posteriors)
 
     def _forest(self, X: Any, parents: Any) -> Forest:
         """Return trees as the model reads them."""

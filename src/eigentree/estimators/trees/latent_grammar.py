@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
-from eigentree.data.tables.state_rules import UNKNOWN_RULES
 from eigentree.em.grammars.grammar_fit import GrammarFit, fit_by_splits, fit_from_random
 from eigentree.em.grammars.grammar_objective import GrammarObjective, GrammarVector, plain_grammar, training_counts
 from eigentree.em.holdout import check_split, held_out
@@ -19,7 +18,7 @@ from eigentree.estimators.mixins.iterative_mixin import RunsMixin
 from eigentree.estimators.mixins.parsing_mixin import SentenceMixin
 from eigentree.inference.grammars.grammar import Grammar, GrammarLayout
 from eigentree.inference.threads import one_thread
-from eigentree.validation import MOST_THREADS, finite_number, generator, one_of, whole_number
+from eigentree.validation import generator, one_of, whole_number
 
 if TYPE_CHECKING:
     from eigentree.arrays import Floats, Integers
@@ -221,9 +220,3 @@ class LatentGrammar(GrammarMixin, SentenceMixin, RunsMixin):
             raise ParameterError(
                 "with pseudo_counts=0 held-out trees may be impossible; give some, or validation_fraction=0"
             )
-
-    def _check_shared(self) -> None:
-        whole_number("n_jobs", self.n_jobs, most=MOST_THREADS)
-        whole_number("verbose", int(self.verbose) if isinstance(self.verbose, bool) else self.verbose, 0)
-        one_of("handle_unknown", self.handle_unknown, UNKNOWN_RULES)
-        finite_number("pseudo_counts", self.pseudo_counts, 0.0)
