@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, field, replace
+from dataclasses import KW_ONLY, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Self
 
@@ -77,7 +77,6 @@ if TYPE_CHECKING:
     from eigentree.data.tables.columns import Columns
     from eigentree.data.tables.state_rules import Categories, NumericRule, UnknownRule
     from eigentree.em.durations.duration_families import DurationName
-    from eigentree.em.em_report import StartReport
     from eigentree.em.init.chains import ChainKind
     from eigentree.em.init.number_starts import NumberStart
     from eigentree.em.multistart import Multistart
@@ -238,10 +237,6 @@ class EMHMM(IterativeMixin, HiddenSequenceMixin):
     inputs_affect: str | Sequence[str] = ("start", "transitions")
     durations: DurationName | None = None
     max_duration: int | None = None
-
-    start_: StartReport = field(init=False)
-    validation_history_: Floats = field(init=False)
-    objectives_: Floats = field(init=False)
 
     _unit = "step"
 

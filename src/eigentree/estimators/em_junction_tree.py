@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
-    from eigentree.arrays import Floats
     from eigentree.data.tables.columns import Columns
     from eigentree.data.tables.state_rules import Categories, NumericRule, UnknownRule
     from eigentree.em.init.trees import Kind
@@ -222,10 +221,7 @@ class EMJunctionTree(IterativeMixin, LatentMixin):
 
     _pseudo_count_rules = ("auto",)
 
-    start_: StartReport = field(init=False)
     pseudo_counts_: float = field(init=False)
-    validation_history_: Floats = field(init=False)
-    objectives_: Floats = field(init=False)
     finish_rows_: int = field(init=False)
     search_: SizeSearch = field(init=False)
 

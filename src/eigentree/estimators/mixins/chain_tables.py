@@ -29,6 +29,7 @@ class ChainTablesMixin(Parameters):
     """The parameters of a hidden Markov model whose conditional probability tables are known."""
 
     model_: Chain | InputChain
+    n_parameters_: int
 
     @property
     def tables_(self) -> dict[str, Any]:

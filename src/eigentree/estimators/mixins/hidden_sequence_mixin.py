@@ -43,7 +43,6 @@ class HiddenSequenceMixin(UncertaintyMixin, ChainTablesMixin, SequenceMixin):
     """
 
     model_: Chain
-    n_parameters_: int
     pseudo_counts: float
     sticky: float
 

@@ -50,7 +50,10 @@ class RunsMixin(Parameters):
     n_jobs: int
     verbose: int
     init: Any
+    start_: StartReport
     history_: Floats
+    validation_history_: Floats
+    objectives_: Floats
     n_iter_: int
     converged_: bool
 

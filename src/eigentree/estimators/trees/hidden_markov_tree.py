@@ -45,7 +45,6 @@ if TYPE_CHECKING:
 
     from eigentree.arrays import Floats
     from eigentree.data.tables.state_rules import Categories, NumericRule, UnknownRule
-    from eigentree.em.em_report import StartReport
     from eigentree.validation import FillMethod, Seed
 
 __all__ = ["HiddenMarkovTree"]
@@ -126,8 +125,6 @@ class HiddenMarkovTree(ChainTablesMixin, IterativeMixin):
     handle_unknown: UnknownRule = "error"
 
     model_: TreeChain = field(init=False)
-    n_parameters_: int = field(init=False)
-    start_: StartReport = field(init=False)
 
     _unit = "node"
 

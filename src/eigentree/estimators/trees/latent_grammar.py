@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
@@ -21,13 +20,12 @@ from eigentree.inference.threads import one_thread
 from eigentree.validation import generator, one_of, whole_number
 
 if TYPE_CHECKING:
-    from eigentree.arrays import Floats, Integers
+    from eigentree.arrays import Integers
     from eigentree.data.tables.state_rules import UnknownRule
     from eigentree.data.treebanks.binarisation import Factoring
     from eigentree.data.treebanks.tree_rows import GrammarSymbols
     from eigentree.data.treebanks.tree_store import TreeStore
     from eigentree.data.treebanks.word_classes import UnknownWords
-    from eigentree.em.em_report import StartReport
     from eigentree.em.optimize.stopping import Rule
     from eigentree.validation import Seed
 
@@ -128,15 +126,6 @@ class LatentGrammar(GrammarMixin, SentenceMixin, RunsMixin):
     random_state: Seed = None
     n_jobs: int = 1
     verbose: int = 0
-
-    grammar_: Grammar = field(init=False)
-    n_parameters_: int = field(init=False)
-    start_: StartReport = field(init=False)
-    history_: Floats = field(init=False)
-    validation_history_: Floats = field(init=False)
-    objectives_: Floats = field(init=False)
-    n_iter_: int = field(init=False)
-    converged_: bool = field(init=False)
 
     _unit = "node"
 
