@@ -226,13 +226,11 @@ class MixtureHMM(EMHMM, NumberOfClusters):
 
         Parameters
         ----------
-        X : words, lists or arrays, an array, a frame, or a mapping of channels to frames
-        lengths : array-like of int, shape (sequences,), optional
+        X, lengths, inputs
+            As for `fit`; covariates of a model that was fitted with some.
         target : {"cluster", "state"}
             "state": P(hidden state | all steps of its sequence) of each step, in the form of `filter`; states are
             those of all clusters.
-        inputs : as for `fit`
-            The covariates, of a model that was fitted with some.
         """
         one_of("target", target, ("cluster", "state"))
         if target == "state":

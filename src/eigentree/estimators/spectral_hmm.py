@@ -360,14 +360,12 @@ class SpectralHMM(SpectralMixin, SequenceMixin):
 
         Parameters
         ----------
-        X : words, lists or arrays, an array, a frame, or a mapping of channels to frames
-        lengths : array-like of int, shape (sequences,), optional
+        X, lengths, inputs
+            As for `fit`; inputs of a model that was fitted with some, that of its own step too.
         target : str, optional
             The channel, needed where there are several; the others of its own step are not looked at.
         quantiles : sequence of float, optional
             Shares between 0 and 1, of a channel of numbers.
-        inputs : as for `fit`
-            Of a model that was fitted with inputs; that of its own step is known too.
         """
         shares = None if quantiles is None else checked_quantiles(quantiles)
         columns = self._columns

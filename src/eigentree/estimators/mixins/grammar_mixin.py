@@ -47,10 +47,7 @@ class GrammarMixin(TreebankMixin):
     def predict_proba(self, X: Any) -> list[list[Floats]]:
         """Return for each tree the posterior distributions of its nodes' hidden states.
 
-        Parameters
-        ----------
-        X : trees
-            Without missing labels.
+        Labels may not be missing.
         """
         found: list[list[Floats]] = []
         for _, rows in self._complete(X):
@@ -63,10 +60,7 @@ class GrammarMixin(TreebankMixin):
     def decode(self, X: Any) -> list[Tree]:
         """Return the trees in normal form with the hidden states that are most probable together: ``NP-3``.
 
-        Parameters
-        ----------
-        X : trees
-            Without missing labels.
+        Labels may not be missing.
         """
         found: list[Tree] = []
         for trees, rows in self._complete(X):
@@ -77,21 +71,11 @@ class GrammarMixin(TreebankMixin):
         return found
 
     def bic(self, X: Any) -> float:
-        """Return the Bayesian information criterion (Schwarz 1978) of trees, which are as many as they have nodes.
-
-        Parameters
-        ----------
-        X : trees
-        """
+        """Return the Bayesian information criterion of trees, which are as many as they have nodes."""
         return self._criteria(X).bic
 
     def aic(self, X: Any) -> float:
-        """Return the Akaike information criterion of trees.
-
-        Parameters
-        ----------
-        X : trees
-        """
+        """Return the Akaike information criterion of trees."""
         return self._criteria(X).aic
 
     @property

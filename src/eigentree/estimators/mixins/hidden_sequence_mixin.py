@@ -69,11 +69,9 @@ class HiddenSequenceMixin(UncertaintyMixin, ChainTablesMixin, SequenceMixin):
 
         Parameters
         ----------
-        X : words, lists or arrays, an array, a frame, or a mapping of channels to frames
-        lengths : array-like of int, shape (sequences,), optional
+        X, lengths, inputs
+            As for `fit`; inputs of a model that was fitted with some.
         target : {"state"}
-        inputs : as for `fit`
-            Of a model that was fitted with inputs.
         """
         one_of("target", target, ("state",))
         sequences = self._sequences(X, lengths, inputs)

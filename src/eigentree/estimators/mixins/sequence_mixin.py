@@ -131,14 +131,10 @@ class SequenceMixin(Parameters):
 
         Parameters
         ----------
-        X : words, lists or arrays, an array, a frame, or a mapping of channels to frames
-            Sequences in any form that `fit` takes.
-        lengths : array-like of int, shape (sequences,), optional
-            How many steps of an array belong to each sequence.
+        X, lengths, inputs
+            As for `fit`; inputs of a model that was fitted with some.
         per_symbol : bool
             Divide by the number of steps; NaN for an empty sequence.
-        inputs : as for `fit`
-            Of a model that was fitted with inputs.
         """
         flag("per_symbol", per_symbol)
         sequences = self._sequences(X, lengths, inputs)
@@ -172,15 +168,13 @@ class SequenceMixin(Parameters):
 
         Parameters
         ----------
-        X : words, lists or arrays, an array, a frame, or a mapping of channels to frames
-            Sequences so far; one may be empty.
-        lengths : array-like of int, shape (sequences,), optional
+        X, lengths, inputs
+            The sequences so far, of which one may be empty, as for `fit`; inputs of a model that was fitted with
+            some, those of so many further steps of each sequence included.
         target : str, optional
             The channel; needed where there are several.
         steps : int
             How many steps ahead; cells between are marginalised out.
-        inputs : as for `fit`
-            Of a model that was fitted with inputs; those of so many further steps of each sequence included.
         """
         columns = self._columns
         place = self._channel(target)
@@ -208,15 +202,13 @@ class SequenceMixin(Parameters):
 
         Parameters
         ----------
-        X : lists or arrays, an array, a frame, or a mapping of channels to frames
-            Sequences so far; one may be empty.
-        lengths : array-like of int, shape (sequences,), optional
+        X, lengths, inputs
+            The sequences so far, of which one may be empty, as for `fit`; inputs of a model that was fitted with
+            some, those of so many further steps of each sequence included.
         steps : int
             How many steps ahead; what is between is integrated out.
         quantiles : sequence of float, optional
             Shares between 0 and 1; the result has the shape (sequences, number channels, quantiles) then.
-        inputs : as for `fit`
-            Of a model that was fitted with inputs; those of so many further steps of each sequence included.
         """
         columns = self._columns
         whole_number("steps", steps)
@@ -250,15 +242,13 @@ class SequenceMixin(Parameters):
 
         Parameters
         ----------
-        X : words, lists or arrays, an array, a frame, or a mapping of channels to frames
-        lengths : array-like of int, shape (sequences,), optional
+        X, lengths, inputs
+            As for `fit`; inputs of a model that was fitted with some.
         method : {"mode", "mean", "median", "sample"}
             "mode" or "mean": the most probable state, and the mean of a number; "median": the median of a number;
             "sample": a joint sample of all missing cells of a sequence.
         random_state : int, Generator or None
             For "sample".
-        inputs : as for `fit`
-            Of a model that was fitted with inputs.
         """
         one_of("method", method, FILL_METHODS)
         sequences = self._sequences(X, lengths, inputs)

@@ -131,34 +131,19 @@ class TreebankMixin(Parameters):
         """Return the log probability of each tree; hidden states and what is missing are marginalised out.
 
         Trees are read one block after the other, and may be more than memory holds.
-
-        Parameters
-        ----------
-        X : trees
         """
         found = [self._log_prob(rows) for _, rows in self._blocks(X)]
         return np.concatenate([np.zeros(0), *found])
 
     def score(self, X: Any, y: object = None) -> float:
-        """Return the mean log probability of the trees.
-
-        Parameters
-        ----------
-        X : trees
-        y : ignored
-        """
+        """Return the mean log probability of the trees; `y` is ignored."""
         scores = self.score_samples(X)
         if not len(scores):
             raise DataError("there is no tree to score")
         return float(scores.mean())
 
     def normal_form(self, X: Any) -> list[Tree]:
-        """Return the trees in normal form: each node has two children or one word.
-
-        Parameters
-        ----------
-        X : trees
-        """
+        """Return the trees in normal form: each node has two children or one word."""
         return list(normal_trees(X, self.binarisation))
 
     @our_arithmetic
@@ -167,10 +152,6 @@ class TreebankMixin(Parameters):
 
         They are most probable together with all hidden states; a word may be the name of a class of rare words. An
         impossible tree stays as it is.
-
-        Parameters
-        ----------
-        X : trees
         """
         found: list[Tree] = []
         filled: Callable[[TreeRows], TreeRows] | None = None
