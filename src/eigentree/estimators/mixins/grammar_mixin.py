@@ -5,9 +5,12 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from eigentree.errors import DataError
 from eigentree.estimators.mixins.information_criteria import Criteria
 from eigentree.estimators.mixins.treebank_mixin import TreebankMixin, postorder, relabelled
+from eigentree.inference.grammars.chart_parser import ChartParser
 from eigentree.inference.grammars.completion import Completion
 from eigentree.inference.grammars.tree_passes import decode, log_prob, node_posteriors
 from eigentree.inference.grammars.tree_sampling import sampled_tree
@@ -15,8 +18,6 @@ from eigentree.validation import our_arithmetic
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    import numpy as np
 
     from eigentree.arrays import Floats
     from eigentree.data.treebanks.tree import Tree
@@ -78,6 +79,18 @@ class GrammarMixin(TreebankMixin):
         """Return the Akaike information criterion of trees."""
         return self._criteria(X).aic
 
+    @our_arithmetic
+    def score_sentences(self, sentences: Any) -> Floats:
+        """Return the log probability of each sentence: the sum over all trees that have its words.
+
+        Parameters
+        ----------
+        sentences : list of str, of lists of str, or of trees, whose words are scored
+            A word that is None is missing, and marginalised out.
+        """
+        self._require_fit()
+        return np.array([parse.log_prob for parse in self._parses(sentences, self._parser(0.0))[1]])
+
     @property
     def _symbols(self) -> GrammarSymbols:
         return self.grammar_.symbols
@@ -90,6 +103,9 @@ class GrammarMixin(TreebankMixin):
 
     def _filler(self) -> Callable[[TreeRows], TreeRows]:
         return Completion(self.grammar_).filled
+
+    def _parser(self, pruning: float) -> ChartParser:
+        return ChartParser.of(self.grammar_, pruning)
 
     def _sampled(self, random: np.random.Generator, most_nodes: int) -> Tree:
         return sampled_tree(self.grammar_, random, most_nodes)

@@ -1,8 +1,9 @@
-"""Queries of all estimators that have learned the distribution of labelled trees from a treebank."""
+"""Queries of all estimators that have learned the distribution of labelled trees, about trees and sentences."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
@@ -12,12 +13,21 @@ from eigentree.data.treebanks.binarisation import INTERMEDIATE, Binarisation
 from eigentree.data.treebanks.tree import Tree
 from eigentree.data.treebanks.tree_encoder import TreeEncoder, encoded_blocks
 from eigentree.data.treebanks.tree_rows import ANY_WORD
-from eigentree.data.treebanks.tree_sources import trees_of
+from eigentree.data.treebanks.tree_sources import sentences_of, trees_of
 from eigentree.data.treebanks.word_classes import UNKNOWN_WORDS
-from eigentree.errors import DataError
+from eigentree.errors import DataError, quoted
 from eigentree.estimators.mixins.constructor_parameters import Parameters
 from eigentree.inference.grammars.grammar import Backoff
-from eigentree.validation import generator, one_of, our_arithmetic, whole_number
+from eigentree.inference.threads import in_order
+from eigentree.messages import notice
+from eigentree.validation import (
+    MOST_THREADS,
+    finite_number,
+    generator,
+    one_of,
+    our_arithmetic,
+    whole_number,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -28,11 +38,15 @@ if TYPE_CHECKING:
     from eigentree.data.treebanks.tree_rows import GrammarSymbols, TreeRows
     from eigentree.data.treebanks.tree_store import TreeStore
     from eigentree.data.treebanks.word_classes import UnknownWords
+    from eigentree.inference.grammars.chart_parser import ChartParser, Parse
     from eigentree.inference.grammars.grammar import GrammarLayout
     from eigentree.validation import Seed
 
 MOST_TREES = 2**27
 """So many trees are beyond all memory."""
+
+MOST_SENTENCES = 2**20
+"""At a time: each is parsed for itself, so more of them, or a stream without end, come in parts."""
 
 __all__ = ["TreeAnomaly", "TreebankMixin", "normal_trees", "postorder", "relabelled"]
 
@@ -66,7 +80,7 @@ def normal_trees(X: Any, binarisation: Factoring | None) -> Iterator[Tree]:
 
 
 class TreebankMixin(Parameters):
-    """What a fitted model of trees answers about trees: probabilities, what is missing, anomalies, samples.
+    """What a fitted model of trees answers: probabilities, what is missing, anomalies, samples, and parses.
 
     Trees are a list or an iterator of `Tree`, brackets, nested tuples or lists, or a file of such. A label or a
     word that is None is missing.
@@ -98,6 +112,10 @@ class TreebankMixin(Parameters):
     @abstractmethod
     def _sampled(self, random: np.random.Generator, most_nodes: int) -> Tree:
         """Return a tree in normal form that is sampled."""
+
+    @abstractmethod
+    def _parser(self, pruning: float) -> ChartParser:
+        """Return what parses sentences."""
 
     def _check_reading(self) -> None:
         """Raise `ParameterError` unless the arguments that say how trees to learn from are read are such."""
@@ -213,6 +231,52 @@ class TreebankMixin(Parameters):
         count, most = whole_number("n", n, 0, most=MOST_TREES), whole_number("max_nodes", max_nodes)
         random = generator(random_state)
         return [self._restored(self._sampled(random, most)) for _ in range(count)]
+
+    @our_arithmetic
+    def parse(self, sentences: Any, pruning: float = 1e-3) -> list[Tree]:
+        """Return the tree of each sentence, as the training data have them: the parse of minimum risk.
+
+        All trees and hidden states are summed over, and no tree in normal form has more nodes whose label and
+        words are expected to be right (Goodman 1996). Unknown words are known by their classes. A sentence that no
+        tree of the grammar has, which is warned of, becomes one node above all of its words.
+
+        Parameters
+        ----------
+        sentences : list of str, of lists of str, or of trees, whose words are parsed
+            A word that is None is missing, and marginalised out.
+        pruning : float
+            How probable it may be that leaving out improbable labels of spans loses a node of the plain grammar's
+            own tree; 0 leaves nothing out and takes longer.
+
+        Examples
+        --------
+        >>> import eigentree as et
+        >>> trees = ["(S (NP she) (VP (V sees) (NP stars)))", "(S (NP stars) (VP (V see) (NP her)))"] * 9
+        >>> model = et.LatentGrammar(hidden_states=2, random_state=0).fit(trees)
+        >>> model.parse(["stars sees her"])
+        [Tree('(S (NP stars) (VP (V sees) (NP her)))')]
+        """
+        self._require_fit()
+        parser = self._parser(finite_number("pruning", pruning, 0.0, most=1.0))
+        given, parses = self._parses(sentences, parser)
+        flat = [number for number, parse in enumerate(parses) if parse.tree is None]
+        if flat:
+            shown = quoted(" ".join(word or "()" for word in given[flat[0]]))
+            notice(
+                f"{len(flat)} of {len(given)} sentences have no tree of the grammar, the first of them number "
+                f"{flat[0]}, {shown}: they become one node each; with unseen='witten_bell' nearly all have trees"
+            )
+        label = parser.likely_root
+        return [
+            self._restored(parse.tree or Tree(label, words)) for parse, words in zip(parses, given, strict=True)
+        ]
+
+    def _parses(self, sentences: Any, parser: ChartParser) -> tuple[list[tuple[str | None, ...]], list[Parse]]:
+        threads = whole_number("n_jobs", getattr(self, "n_jobs", 1), most=MOST_THREADS)
+        given = list(islice(sentences_of(sentences), MOST_SENTENCES + 1))
+        if len(given) > MOST_SENTENCES:
+            raise DataError(f"there are more than {MOST_SENTENCES:,} sentences; give them in parts")
+        return given, list(in_order(lambda number: parser.parse(given[number]), len(given), threads))
 
     def _restored(self, tree: Tree) -> Tree:
         return tree if self.binarisation is None else Binarisation(self.binarisation).restored(tree)

@@ -14,7 +14,6 @@ from eigentree.errors import ParameterError, did_you_mean, quoted
 from eigentree.estimators.mixins.constructor_parameters import estimator_class, learns
 from eigentree.estimators.mixins.grammar_mixin import GrammarMixin
 from eigentree.estimators.mixins.iterative_mixin import RunsMixin
-from eigentree.estimators.mixins.parsing_mixin import SentenceMixin
 from eigentree.inference.grammars.grammar import Grammar, GrammarLayout
 from eigentree.inference.threads import one_thread
 from eigentree.validation import generator, one_of, whole_number
@@ -36,7 +35,7 @@ MOST_STATES = 2**10
 
 
 @estimator_class
-class LatentGrammar(GrammarMixin, SentenceMixin, RunsMixin):
+class LatentGrammar(GrammarMixin, RunsMixin):
     """A probabilistic context-free grammar whose labels have hidden states, learned from trees by EM.
 
     Each node of a tree has a label, which is seen, and a hidden state, which refines it; what a node becomes

@@ -11,7 +11,6 @@ import numpy as np
 from eigentree.em.grammars.grammar_objective import plain_grammar, training_counts
 from eigentree.errors import DataError, quoted
 from eigentree.estimators.mixins.constructor_parameters import estimator_class, learns
-from eigentree.estimators.mixins.parsing_mixin import ParsingMixin
 from eigentree.estimators.mixins.treebank_mixin import TreebankMixin
 from eigentree.inference.grammars.grammar import Backoff, Grammar, GrammarLayout
 from eigentree.spectral.grammars.exact_moments import ExactMoments
@@ -39,7 +38,7 @@ MOST_STATES = 2**7
 
 
 @estimator_class
-class SpectralLatentGrammar(TreebankMixin, ParsingMixin):
+class SpectralLatentGrammar(TreebankMixin):
     """A context-free grammar whose labels have hidden states, learned from counts, without local optima.
 
     What a node shows inside (what it and its children become) and outside (the two rules above it, and what its
