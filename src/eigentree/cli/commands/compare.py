@@ -1,10 +1,12 @@
 """``eigentree compare``: EM, spectral and simpler models on held-out rows."""
 
+import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from eigentree.cli.arguments import Data, Densities, HeldOut, Json, Reading, Seed, Shape
-from eigentree.cli.output import note, number_of, show_json
+from eigentree.cli.output import note, number_of, show_json, show_table
+from eigentree.errors import DataError, EigentreeError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -35,7 +37,6 @@ def compare(
       eigentree compare mushrooms.csv --structure mixture --held-out 0.3 --json
     """
     from eigentree.cli.model_arguments import read_training, structure_of, structure_words, unit_of
-    from eigentree.cli.model_comparison import best_of, show_trials, split, tried
     from eigentree.cli.rows_read import hint_at_marks
     from eigentree.graphs.graph import LatentGraph
 
@@ -45,15 +46,15 @@ def compare(
     unit = unit_of(rows)
     if unit == "row" and isinstance(graph := structure_of(shape, rows), LatentGraph):
         rows = rows.only(graph.observed)
-    training, test = split(rows, held_out, seed)
+    training, test = _split(rows, held_out, seed)
     fits = list(_fits(shape, rows, seed))
     hint_at_marks(rows, reading)
-    trials = [tried(name, fit, training, test) for name, fit in fits]
+    trials = [_tried(name, fit, training, test) for name, fit in fits]
     if json:
         sizes = {f"{unit}s": training.count, f"held_out_{unit}s": test.count}
         show_json({**sizes, "structure": structure_words(shape), "methods": trials})
         return
-    show_trials(trials, best_of(trials))
+    _show_trials(trials)
     note(
         f"{structure_words(shape)}: fitted to {number_of(training.count, unit)}, mean log-likelihood of "
         f"{number_of(test.count, unit)} held out; processor seconds of each fit"
@@ -127,3 +128,53 @@ def _row_fits(shape: Shape, rows: Any, seed: int) -> "Iterator[tuple[str, Callab
     yield "spectral", SpectralJunctionTree(one_tree, **labels).fit
     yield "online EM", OnlineEMJunctionTree(fixed, random_state=seed, pseudo_counts=0.1, **labels).fit
     yield "EM", EMJunctionTree(structure, random_state=seed, verbose=1, **labels).fit
+
+
+def _split(rows: Any, share: float, seed: int) -> tuple[Any, Any]:
+    """Return the training rows, and a share that is held out; of sequences likewise."""
+    import numpy as np
+
+    order = np.random.default_rng(seed).permutation(rows.count)
+    out = round(share * rows.count)
+    if not 0 < out < rows.count:
+        raise DataError(f"{rows.source} has {rows.count} of them; a share of {share:g} cannot be held out")
+    return rows.take(np.sort(order[out:])), rows.take(np.sort(order[:out]))
+
+
+def _tried(name: str, fit: "Callable[[Any], Any]", training: Any, held_out: Any) -> dict[str, Any]:
+    """Return the scores of a model by name; a label that is not in its training data is a missing cell.
+
+    `held_out` and `training` are mean log probabilities, NaN where the fit failed (`failure` says why); `seconds`
+    are of the processor.
+    """
+    note(f"{name} …")
+    nan, begin = float("nan"), time.process_time()
+    found: dict[str, Any] = {"name": name, "held_out": nan, "training": nan, "parameters": None, "seconds": nan}
+    found["failure"] = ""
+    try:
+        model = fit(training)
+    except EigentreeError as error:
+        return {**found, "seconds": time.process_time() - begin, "failure": str(error)}
+    found["seconds"] = time.process_time() - begin
+    model.handle_unknown = "missing"
+    parameters, score = getattr(model, "n_parameters_", None), model.score(training)
+    return found | {"held_out": model.score(held_out), "training": score, "parameters": parameters}
+
+
+def _show_trials(trials: list[dict[str, Any]]) -> None:
+    """Print a line for each model, the one with the highest held-out score in bold, and why some failed."""
+    fitted = [place for place, trial in enumerate(trials) if not trial["failure"]]
+    best = max(fitted, key=lambda place: trials[place]["held_out"], default=None)
+    lines = [
+        [
+            trial["name"],
+            *(["failed", ""] if trial["failure"] else [f"{trial[each]:.4f}" for each in ("held_out", "training")]),
+            "" if trial["parameters"] is None else f"{trial['parameters']:,}",
+            f"{trial['seconds']:.2f}",
+        ]
+        for trial in trials
+    ]
+    show_table(["method", "held out", "training", "parameters", "seconds"], lines, best)
+    for trial in trials:
+        if trial["failure"]:
+            note(f"{trial['name']}: {trial['failure']}")

@@ -118,7 +118,10 @@ def decode(
     """Write the most probable hidden state of each node, jointly over its tree, and its posterior probability."""
     sink = RowSink(rows.output, reading.format, rows.json)
     asked, given, own, above = _asked(model, rows.unknown, data, reading, parents, node)
-    states, proba = asked.predict(own, above), asked.predict_proba(own, above)
+    from eigentree.data.sequences.forests import Forest
+
+    forest = Forest.grown(own, above, asked.columns_.reading(rows.unknown))
+    states, proba = asked.predict(forest), asked.predict_proba(forest)
     found = {"state": states, "probability": proba[range(len(states)), states]}
     sink.write(_names(given, node), found)
     sink.report({"nodes": given.count}, f"hidden states of {number_of(given.count, 'node')}")
