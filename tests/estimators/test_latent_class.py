@@ -214,11 +214,7 @@ def test_old_names_of_parameters_work_and_warn(tmp_path: Path) -> None:
     assert old.get_params() == et.EMJunctionTree(et.zoo.Mixture(2), n_init=3).get_params()
     with pytest.warns(FutureWarning, match="the parameter unknown is called handle_unknown"):
         old.set_params(unknown="missing")
-    with pytest.warns(FutureWarning, match="the attribute unknown is called handle_unknown"):
-        assert old.unknown == old.handle_unknown == "missing"
-    with pytest.warns(FutureWarning, match="the attribute unknown"):
-        old.unknown = "error"
-    assert old.handle_unknown == "error"
+    assert old.handle_unknown == "missing"
     with pytest.raises(et.ParameterError, match="restarts is the old name of n_init, which is given too"):
         et.EMJunctionTree(et.zoo.Mixture(2), 4, restarts=3)
 

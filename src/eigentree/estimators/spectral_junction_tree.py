@@ -42,12 +42,11 @@ from eigentree.spectral.recover.recovery import Recovery, recovered
 from eigentree.validation import finite_number, generator, one_of, our_arithmetic, whole_number
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Hashable, Mapping, Sequence
 
     from numpy.typing import ArrayLike
 
     from eigentree.counting.counts import MomentSource
-    from eigentree.data.tables.labeled_table import LabeledTable
     from eigentree.data.tables.state_rules import Categories, NumericRule, UnknownRule
     from eigentree.graphs.graph import LatentGraph
     from eigentree.graphs.learned_templates import HiddenChowLiu
@@ -395,24 +394,11 @@ class SpectralJunctionTree(SpectralMixin, DensityMixin):
         )
         return network.with_columns(self.columns_)
 
-    def predict_proba(self, X: ArrayLike | Any, target: str | None = None) -> LabeledTable:
-        """Return P(target | the other cells) of each row, shape (rows, states of the target).
-
-        The target's own cell is not looked at. It is always a distribution: where no state has a positive
-        probability given the other cells, it is the target's marginal, and a warning says how often.
-
-        Parameters
-        ----------
-        X : array-like of shape (rows, columns), a data frame, or rows of letters
-            Labels or codes; None, NaN, null or -1 for a missing cell.
-        target : str
-            The name of a column; those of hidden variables are for the network that `to_network` makes.
-        """
-        target = self._target(target)
+    def _state_labels(self, target: str) -> Sequence[Hashable]:
         self.graph_.require(target)
         if target in self.graph_.hidden:
             self._refuse(f"{target!r} is hidden")
-        return super().predict_proba(X, target)
+        return super()._state_labels(target)
 
     def posterior(self, X: ArrayLike | Any, names: Any = None) -> NoReturn:
         """Raise `GraphError`: only the network that `to_network` makes has hidden states."""

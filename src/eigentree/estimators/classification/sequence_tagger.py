@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 
+from eigentree.data.sequences.inputs import cells_of_steps, split_frame
 from eigentree.data.sequences.sequence_codes import Sequences, per_step
+from eigentree.data.sequences.steps import Steps
+from eigentree.data.tables.cells import Categorical, object_array
 from eigentree.data.tables.state_rules import ReadOptions
+from eigentree.data.tables.table import frame_of
 from eigentree.data.tables.weights import positive_weights, warn_of_few
-from eigentree.errors import DataError, ParameterError, quoted
+from eigentree.errors import DataError, ParameterError, quoted, what_there_is
 from eigentree.estimators.classification.class_targets import Targets
 from eigentree.estimators.classification.conditional_training import checked_training
-from eigentree.estimators.classification.step_labels import (
-    columns_of_frame,
-    labels_in_form,
-    labels_of_steps,
-    split_labels,
-)
 from eigentree.estimators.em_hmm import EMHMM
 from eigentree.estimators.fits.known_states import StepLabels, with_labels
 from eigentree.estimators.mixins.constructor_parameters import Parameters, cloned, estimator_class, learns
@@ -134,11 +133,11 @@ class SequenceTagger(Parameters):
         training = checked_training(self.training, self.alpha, pattern, self.random_state)
         size = whole_number("hidden_states", pattern.hidden_states)
         target = y if isinstance(y, str) else None
-        X, y = split_labels(X, y)
+        X, y = _split_labels(X, y)
         sequences = Sequences.learned(X, lengths, pattern.sequence, pattern.time, ReadOptions.of(pattern))
         weights = positive_weights(sample_weight, sequences.count)
         warn_of_few(weights)
-        targets = Targets.of(labels_of_steps(y, sequences), sequences.steps, partly=True)
+        targets = Targets.of(_labels_of_steps(y, sequences), sequences.steps, partly=True)
         count = len(targets.classes)
         labels = StepLabels(np.where(targets.codes < 0, count, targets.codes), count)
         fitted = targets.fitted(np.repeat(weights, sequences.lengths)) | {"target_": target}
@@ -152,8 +151,8 @@ class SequenceTagger(Parameters):
     def _read(self, X: Any, lengths: Any) -> Sequences:
         """Return sequences as the model reads them; a column of labels in a frame is left out."""
         columns = self._columns
-        if self.target_ in columns_of_frame(X):
-            X, _ = split_labels(X, self.target_)
+        if self.target_ in _columns_of_frame(X):
+            X, _ = _split_labels(X, self.target_)
         return Sequences.of(X, columns, lengths, *sequence_and_time(self._pattern, X))
 
     def _proba(self, sequences: Sequences) -> Floats:
@@ -182,7 +181,7 @@ class SequenceTagger(Parameters):
         So the most steps are expected to be right; `decode` has labels that are probable together.
         """
         sequences = self._read(X, lengths)
-        return labels_in_form(sequences, self._proba(sequences).argmax(axis=1), self.classes_)
+        return _labels_in_form(sequences, self._proba(sequences).argmax(axis=1), self.classes_)
 
     @our_arithmetic
     def decode(self, X: ArrayLike | Any, lengths: ArrayLike | None = None) -> Decoded:
@@ -195,7 +194,9 @@ class SequenceTagger(Parameters):
         states, log_prob = self.estimator_.model_.decoded(sequences)
         warn_undefined(int(np.isneginf(log_prob).sum()), f"{IMPOSSIBLE}; their labels are None")
         size = self.estimator_.model_.states // len(self.classes_)
-        return Decoded(labels_in_form(sequences, np.where(states < 0, -1, states // size), self.classes_), log_prob)
+        return Decoded(
+            _labels_in_form(sequences, np.where(states < 0, -1, states // size), self.classes_), log_prob
+        )
 
     @our_arithmetic
     def score_labels(self, X: ArrayLike | Any, y: Any, lengths: ArrayLike | None = None) -> Floats:
@@ -228,9 +229,9 @@ class SequenceTagger(Parameters):
 
     def _labelled(self, X: Any, y: Any, lengths: Any) -> tuple[Sequences, Integers]:
         """Return sequences, and the place of each step's label: -1 where it is missing, -2 where it is unknown."""
-        X, y = split_labels(X, y)
+        X, y = _split_labels(X, y)
         sequences = self._read(X, lengths)
-        labels = labels_of_steps(y, sequences)
+        labels = _labels_of_steps(y, sequences)
         places = {label: place for place, label in enumerate(self.classes_.tolist())}
         absent = [label is None or label != label for label in labels.tolist()]
         codes = np.array([places.get(label, -2) for label in labels.tolist()], np.int64)
@@ -238,3 +239,38 @@ class SequenceTagger(Parameters):
         if new := int((codes == -2).sum()):
             notice(f"{new} of {len(codes)} steps have a label that the tagger was not fitted with", UserWarning)
         return sequences, codes
+
+
+def _columns_of_frame(X: Any) -> list[Any]:
+    """Return the names of the columns of a frame; none of anything else."""
+    frame = None if isinstance(X, Mapping | Sequences | Steps) else frame_of(X)
+    return list(getattr(frame, "columns", ()))
+
+
+def _split_labels(X: Any, y: Any) -> tuple[Any, Any]:
+    """Return sequences and labels, where y may name a column of a frame that holds both."""
+    if y is None:
+        raise DataError("y is None; give the label of each step, in any form that sequences have")
+    if not isinstance(y, str):
+        return X, y
+    if y not in (names := _columns_of_frame(X)):
+        raise DataError(f"y names {quoted(y)}, which is no column of the data{what_there_is(y, names)}")
+    return split_frame(X, [y])
+
+
+def _labels_of_steps(y: Any, sequences: Sequences) -> NDArray[Any]:
+    """Return the label of each step, None or NaN where it is missing."""
+    cells = cells_of_steps(y, sequences, "labels")
+    return object_array([*cells.labels, None])[cells.places] if isinstance(cells, Categorical) else cells
+
+
+def _labels_in_form(sequences: Sequences, codes: Integers, classes: NDArray[Any]) -> Any:
+    """Return the labels of all steps in the form of the sequences; None beyond the ends of rows, and for -1."""
+    found = per_step(sequences, codes)
+    return [_named(own, classes) for own in found] if isinstance(found, list) else _named(found, classes)
+
+
+def _named(codes: Integers, classes: NDArray[Any]) -> NDArray[Any]:
+    if (codes >= 0).all():
+        return np.asarray(classes[codes])
+    return object_array([*classes.tolist(), None])[codes]

@@ -201,8 +201,6 @@ def estimator_class(cls: type[P]) -> type[P]:
     dataclass(eq=False, repr=False)(cls)
     known = cls._signature()
     old_names = {old: new for old, new in RENAMED.items() if new in known}
-    for old, new in old_names.items():
-        setattr(cls, old, _renamed_attribute(old, new))
     cls.__init__ = renamed_arguments(**old_names)(cls.__init__)  # type: ignore[method-assign]
     return cls
 
@@ -220,20 +218,6 @@ def current_names(cls: type[Parameters], parameters: Mapping[str, Any], warn: bo
         else:
             found[name] = value
     return found
-
-
-def _renamed_attribute(old: str, new: str) -> property:
-    """Return the attribute that an old name of a parameter is, for those who still read or set it."""
-
-    def get(self: Parameters) -> Any:
-        renamed(f"the attribute {old}", new)
-        return getattr(self, new)
-
-    def put(self: Parameters, value: Any) -> None:
-        renamed(f"the attribute {old}", new)
-        setattr(self, new, value)
-
-    return property(get, put)
 
 
 def cloned(estimator: P, **settings: Any) -> P:
