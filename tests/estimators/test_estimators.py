@@ -19,9 +19,6 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from shared_files import shared_file
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer
 
 import eigentree as et
 from eigentree.planning.view_plan import ViewPlan
@@ -99,23 +96,6 @@ def test_parameters_are_kept_cloned_and_set(structure: object) -> None:
         twin.set_params(kappa=1)
 
 
-@pytest.mark.parametrize(
-    "ask",
-    [
-        lambda m: m.score_samples(ROWS),
-        lambda m: m.score(ROWS),
-        lambda m: m.predict_proba(ROWS, "x0"),
-        lambda m: m.impute(ROWS),
-        lambda m: m.sample(1),
-        lambda m: m.joint(["x0"]),
-    ],
-    ids=["score_samples", "score", "predict_proba", "impute", "sample", "joint"],
-)
-def test_nothing_is_answered_before_a_fit(ask: Callable) -> None:
-    with pytest.raises(NotFittedError, match="SpectralJunctionTree instance is not fitted yet"):
-        ask(et.SpectralJunctionTree(GRAPH))
-
-
 def test_a_fit_returns_the_model_and_leaves_its_traces() -> None:
     model = et.SpectralJunctionTree(GRAPH)
     assert model.fit(ROWS) is model
@@ -125,11 +105,6 @@ def test_a_fit_returns_the_model_and_leaves_its_traces() -> None:
     assert model.graph_ == GRAPH
     assert model.score(ROWS) == pytest.approx(model.score_samples(ROWS).mean())
     assert "shrinkage" not in repr(clone(model)), "only what differs from the default is shown"
-
-
-def test_it_works_as_the_end_of_a_pipeline() -> None:
-    pipe = make_pipeline(FunctionTransformer(lambda X: X - 5), et.SpectralJunctionTree(GRAPH, shrinkage=1))
-    assert pipe.fit(ROWS + 5).score(ROWS + 5) == et.SpectralJunctionTree(GRAPH, shrinkage=1).fit(ROWS).score(ROWS)
 
 
 def test_a_second_fit_forgets_the_first() -> None:
