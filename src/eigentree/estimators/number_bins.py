@@ -7,19 +7,17 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.special import ndtr
 
 from eigentree.data.tables.numbers import Numbers
 from eigentree.emissions.base import StackedEmission
 from eigentree.emissions.full import FullGaussian
-from eigentree.emissions.normal_scores import NormalScores
 from eigentree.inference.mixed.density import ConditionalDensity
 from eigentree.inference.mixed.mixed_network import MixedNetwork
 from eigentree.inference.networks.network import LatentNetwork
 from eigentree.markup.html import number
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     from eigentree.arrays import Floats
     from eigentree.data.tables.labels import Meaning
@@ -118,32 +116,14 @@ class NumberGroup:
         """
         fine = self.bins(self.quantiles[1::2]) * self.shares[:, None]
         for one, name in enumerate(self.names[:-1]):
-            below = self._below_given(one, self.quantiles[::2, one])
+            middles = self.quantiles[::2, one]
+            cells = np.full((len(middles), len(self.names)), np.nan)
+            cells[:, one] = middles
             for other in range(one + 1, len(self.names)):
-                given = _between(below(other))
+                cdf = self.emission.cdf_of(cells, other)
+                given = _between(np.stack([cdf(np.full(len(cells), edge)) for edge in self.edges[:, other]]))
                 parts = np.einsum("fs,bfs->fb", fine[:, :, one], given)
                 yield name, self.names[other], parts.reshape(BINS, FINE, BINS).sum(axis=1)
-
-    def _below_given(self, one: int, numbers: Floats) -> Callable[[int], Floats]:
-        """Return what gives P(another <= each of its edges | state, some numbers of the one).
-
-        It takes the place of the other, and returns the shape (edges, numbers, states).
-        """
-        parts = self.emission.parts if isinstance(self.emission, StackedEmission) else (self.emission,)
-        normal = [part for part in parts if isinstance(part, FullGaussian)]
-        cells = np.full((len(numbers), len(self.names)), np.nan)
-        cells[:, one] = numbers
-
-        def below(place: int) -> Floats:
-            edges = self.edges[:, place]
-            if len(normal) == len(parts):
-                every = [_normal_below(part, one, numbers, place, edges) for part in normal]
-                whole = self.emission
-                return whole.joined(every, axis=2) if isinstance(whole, StackedEmission) else every[0]
-            cdf = self.emission.cdf_of(cells, place)
-            return np.stack([cdf(np.full(len(cells), edge)) for edge in edges])
-
-        return below
 
 
 @dataclass(frozen=True, eq=False)
@@ -302,16 +282,6 @@ def normal_parts(emission: Emission) -> tuple[Floats, Floats] | None:
         means, every = zip(*known, strict=True)
         return emission.joined(means), emission.joined(every)
     return (emission.mean, emission.covariance) if isinstance(emission, FullGaussian) else None
-
-
-def _normal_below(part: FullGaussian, one: int, numbers: Floats, other: int, edges: Floats) -> Floats:
-    """Return P(other <= each edge | state, numbers of the one), shape (edges, numbers, states), by regression."""
-    if isinstance(part, NormalScores):
-        numbers, edges = part.marginals[one].scores(numbers), part.marginals[other].scores(edges)
-    slope = part.covariance[:, one, other] / part.covariance[:, one, one]
-    mean = part.mean[:, other] + slope * (numbers[:, None] - part.mean[:, one])
-    variance = part.covariance[:, other, other] - slope * part.covariance[:, one, other]
-    return np.asarray(ndtr((edges[:, None, None] - mean) / np.sqrt(variance)))
 
 
 def _between(below: Floats) -> Floats:
