@@ -54,14 +54,8 @@ class ClassColumn:
         """Return log P(row, class), shape (rows, classes)."""
         place = self.columns.position(self.name)
         found = np.empty((own.count, self.columns.states[place]))
-        if self.columns.numbers:
-            for label in range(found.shape[1]):
-                found[:, label], _ = model.log_prob(self.rows(own, np.full(own.count, label)))
-            return found
-        for start, codes in self.rows(own, np.full(own.count, -1)).chunks():
-            for label in range(found.shape[1]):
-                codes[:, place] = label
-                found[start : start + len(codes), label], _ = model.score(codes)
+        for label in range(found.shape[1]):
+            found[:, label], _ = model.log_prob(self.rows(own, np.full(own.count, label)))
         return found
 
 

@@ -291,14 +291,8 @@ class JunctionTreeClassifier(Parameters):
         models = [estimator.model_ for estimator in self.estimators_]
         log_prob = np.empty((rows.count, len(models)))
         replaced = [0] * len(models)
-        if columns.numbers:
-            for k, model in enumerate(models):
-                log_prob[:, k], replaced[k] = model.log_prob(rows)
-        else:
-            for start, codes in rows.chunks():
-                for k, model in enumerate(models):
-                    log_prob[start : start + len(codes), k], count = model.score(codes)
-                    replaced[k] += count
+        for k, model in enumerate(models):
+            log_prob[:, k], replaced[k] = model.log_prob(rows)
         for label, model, count in zip(self.classes_.tolist(), models, replaced, strict=True):
             if count:
                 notice(f"class {shown_label(label)}: {count} of {rows.count} rows {model.replaced}")
