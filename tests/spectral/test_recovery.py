@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import permutations, product
+from itertools import permutations
 
 import numpy as np
 import pytest
@@ -43,7 +43,6 @@ WHOLE = {
     "hmm": zoo.hmm(6, 1, 3, 4),
     "binary tree": zoo.latent_tree(3, 2, 3, 4),
     "bushy tree": zoo.latent_tree(2, 4, 4, 3),
-    "factorial hmm": zoo.factorial_hmm(6, 2, 2, 8),
     "two hidden parents": POLYTREE,
     "undirected": MARKOV_FIELD,
     "observed parent": OBSERVED_PARENT,
@@ -259,10 +258,6 @@ def test_copies_are_only_made_where_nothing_is_lost() -> None:
     assert copied(zoo.hmm(5), frozenset({"h1", "h2", "h3"})) == {"h0": "h1", "h4": "h3"}
     assert copied(zoo.hmm(6, order=2), frozenset({"h2", "h3"})) == {}
     assert copied(zoo.latent_tree(3), frozenset({f"h{i}" for i in range(1, 7)})) == {"h0": "h1"}
-    chains = zoo.factorial_hmm(4, 2)
-    inner = frozenset({"h0_1", "h1_1", "h0_2", "h1_2"})
-    ends = {f"h{level}_{a}": f"h{level}_{b}" for level, (a, b) in product((0, 1), ((0, 1), (3, 2)))}
-    assert copied(chains, inner) == ends
     smaller = LatentGraph(
         {"h0": 2, "h1": 3, "x0": 4, "x1": 4}, [("h1", "h0"), ("h0", "x0"), ("h1", "x1")], ["h0", "h1"]
     )

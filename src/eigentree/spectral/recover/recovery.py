@@ -260,9 +260,7 @@ def copied(graph: LatentGraph, known: frozenset[str]) -> dict[str, str]:
     """Return hidden variables that may be copies of known ones without any loss, each with its original.
 
     A hidden variable between two others only (the first of a chain, a root with two children) is not identified: as
-    a copy of one neighbour it gives the same distribution. The same holds of several hidden variables that are all
-    parents of one observed variable, and beside it have one known neighbour each, like the first step of a
-    factorial HMM.
+    a copy of one neighbour it gives the same distribution.
 
     `known` are hidden variables whose states are known.
 
@@ -275,31 +273,12 @@ def copied(graph: LatentGraph, known: frozenset[str]) -> dict[str, str]:
     moral = moral_adjacency(graph)
     copies: dict[str, str] = {}
     for name in graph.hidden:
-        if name in known or name in copies:
+        if name in known:
             continue
         beside = sorted(other for other in moral[name] & known if graph.states[other] <= graph.states[name])
         if len(moral[name]) == 2 and beside:
             copies[name] = beside[0]
-        else:
-            copies |= _copied_together(graph, name, known, moral)
     return copies
-
-
-def _copied_together(
-    graph: LatentGraph, name: str, known: frozenset[str], moral: dict[str, set[str]]
-) -> dict[str, str]:
-    """Return copies for a variable and the other parents of the one observed variable below it, or none."""
-    below = sorted(moral[name].intersection(graph.observed))
-    group = {name, *(moral[below[0]] if len(below) == 1 else ())}
-    copies: dict[str, str] = {}
-    for member in sorted(group):
-        others = moral[member] - group - set(below)
-        if len(others) != 1 or not others <= known or not group.isdisjoint(graph.neighbors(member)):
-            return {}
-        (copies[member],) = others
-    distinct = len(set(copies.values())) == len(group) and known.isdisjoint(group)
-    fits = all(graph.states[original] <= graph.states[member] for member, original in copies.items())
-    return copies if distinct and fits else {}
 
 
 SPREAD = 0.7
