@@ -101,7 +101,7 @@ def test_expected_counts_are_derivatives_of_the_log_likelihood() -> None:
     objective = objective_of("explicit")
     layout = objective.layout
     here, random = random_parameters(layout), np.random.default_rng(1)
-    table, (_, _, ended, censored, _) = layout.durations(here), objective.expected(here).links
+    table, (_, _, ended, censored, _) = layout.durations(here), objective.found(*objective.parted(here)).links
     change = random.normal(size=table.shape)
     change -= change.mean(axis=1, keepdims=True)
     step = 1e-6 * layout.with_durations(np.zeros(len(layout.learned)), change)
@@ -120,7 +120,9 @@ def test_expected_counts_are_derivatives_of_the_log_likelihood() -> None:
 
 def test_all_segments_and_steps_are_counted() -> None:
     objective = objective_of("explicit")
-    start, moves, ended, censored, states = objective.expected(random_parameters(objective.layout)).links
+    start, moves, ended, censored, states = objective.found(
+        *objective.parted(random_parameters(objective.layout))
+    ).links
     weights, lengths = objective.walk.weights, np.diff(objective.walk.starts)
     assert_allclose(start.sum(), weights.sum())
     assert_allclose(censored.sum(), weights.sum())  # Each sequence ends in one segment.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import reduce
+from operator import add
 from typing import Any
 
 import numpy as np
@@ -12,13 +14,14 @@ from scipy.stats import norm
 
 import eigentree as et
 from eigentree.counting.pair_counts import coarse_pairs
-from eigentree.em.init.number_starts import standardised
+from eigentree.em.init.k_means import standardised
 from eigentree.em.mixed.emission_choice import families_of_columns
 from eigentree.em.mixed.mixed_fit import mixed_layout
 from eigentree.em.mixed.mixed_objective import MixedObjective, Responsibilities
 from eigentree.em.mixed.mixed_rows import MixedRows
 from eigentree.em.mixed.mixed_search import Design, MixedMember, averaged_network, correlated
 from eigentree.em.mixed.number_columns import NumberColumns
+from eigentree.em.optimize.objective import ExpectedCounts
 from eigentree.em.sizes import SizeTrial
 from eigentree.emissions.families import make
 from eigentree.errors import FileError
@@ -171,9 +174,9 @@ def test_bins_of_numbers_hold_equal_weights() -> None:
 
 
 def test_the_first_of_impossible_rows_is_named() -> None:
-    parts = [Responsibilities(np.ones(1), {}, -1.0, place) for place in (-1, 12, -1, 40)]
-    assert Responsibilities.total(parts).impossible == 12
-    assert Responsibilities.total(parts[:1]).impossible == -1
+    parts = [Responsibilities(ExpectedCounts(np.ones(1), -1.0, place), []) for place in (-1, 12, -1, 40)]
+    assert reduce(add, parts).expected.impossible == 12
+    assert reduce(add, parts[:1]).expected.impossible == -1
 
 
 def test_units_do_not_decide_which_rows_are_alike() -> None:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from eigentree.arrays import Booleans, Floats, Integers
     from eigentree.em.multistart import Multistart
     from eigentree.em.optimize.stopping import Stopping
+    from eigentree.emissions.base import Emission
     from eigentree.inference.sequences.number_steps import NumberPass
 
 __all__ = [
@@ -235,6 +236,13 @@ class ChainObjective(SequenceObjective):
 
     initialisers = KINDS
     pool = ("moments", "random", "merged")
+
+    def shown(self, counts: Floats) -> tuple[list[Floats], list[Emission]]:
+        """Return tables of counts that follow from how often each step is in each state."""
+        symbols = self.walk.symbols
+        found = np.zeros((len(symbols.lines), counts.shape[1]))
+        np.add.at(found, symbols.steps, counts)
+        return symbols.channel_counts(found), []
 
     def expected_links(self, parameters: Floats) -> list[Floats]:
         """Return the expected counts of the links of all chains together."""

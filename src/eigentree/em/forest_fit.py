@@ -1,25 +1,21 @@
-"""The objective of trees of nodes under a hidden Markov tree, and its multi-start."""
+"""The objective of trees of nodes under a hidden Markov tree, and how EM runs on them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
-from itertools import cycle, islice
+from functools import cached_property
 from typing import TYPE_CHECKING
 
-from eigentree.em.init.number_starts import NUMBER_KINDS
-from eigentree.em.multistart import Candidate, Sample, multistart, run_each
+from eigentree.em.chain_fit import ChainFit, SequenceObjective
+from eigentree.em.init.chains import NUMBER_KINDS
 from eigentree.em.number_chains import NumberChainObjective
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     import numpy as np
 
-    from eigentree.em.multistart import Multistart
-    from eigentree.em.optimize.stopping import Stopping
+    from eigentree.em.multistart import Sample
 
-__all__ = ["ForestObjective", "fit_forest"]
+__all__ = ["ForestFit", "ForestObjective"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,23 +26,14 @@ class ForestObjective(NumberChainObjective):
     pool = ("clusters", "random")
 
 
-def fit_forest(
-    objective: ForestObjective,
-    stopping: Stopping,
-    max_iter: int,
-    init: str,
-    n_init: int,
-    random: np.random.Generator,
-) -> Iterator[Multistart]:
-    """Yield the state of a fit, again and again, until its runs have converged.
+class ForestFit(ChainFit):
+    """Trees, and how EM runs on them: always on all, since pieces of a tree are none."""
 
-    It is a "multistart" of which at most `n_init` candidates run until they have converged, or so many starts of
-    the named initialiser.
-    """
-    rows = int((objective.walk.weights > 0).sum())
-    every = Sample(objective, rows, objective.layout.free_count / 2.0)
-    kinds = cycle(objective.pool if init == "multistart" else [init])
-    pool = (Candidate(kind, partial(objective.initialisers[kind], objective, random)) for kind in kinds)
-    if init == "multistart":
-        return multistart([every], pool, stopping, max_iter, finalists=n_init)
-    return run_each(every, islice(pool, n_init), stopping, max_iter)
+    @cached_property
+    def distinct(self) -> SequenceObjective:
+        """The objective of all trees."""
+        return self.whole
+
+    def samples(self, random: np.random.Generator) -> list[Sample]:
+        """Return all trees."""
+        return [self.sample]

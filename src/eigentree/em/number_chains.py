@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from eigentree.em.chain_fit import ChainLayout, ChainObjective, SequenceObjective
-from eigentree.em.init.number_starts import NUMBER_KINDS
+from eigentree.em.init.chains import NUMBER_KINDS
 from eigentree.em.mixed.emission_choice import families_of_columns, warn_without_numbers
-from eigentree.em.optimize.objective import Evaluation, ExpectedCounts
+from eigentree.em.optimize.objective import ExpectedCounts
 from eigentree.em.optimize.run import em_run
 from eigentree.em.optimize.stopping import SHORT_RUN, Stopping
 from eigentree.emissions.base import Emission
@@ -120,15 +120,34 @@ class NumberChainObjective(SequenceObjective):
         """Where each parameter stands."""
         return self.chain
 
-    def expected(self, parameters: Floats) -> NumberCounts:
-        """Return what is expected of all sequences, and the log density of each."""
+    def shown(self, counts: Floats) -> tuple[list[Floats], list[Emission]]:
+        """Return tables of counts and emissions that follow from how often each step is in each state."""
+        walk = self.walk
+        tables = []
+        for place, size in enumerate(self.layout.channels):
+            found = [np.bincount(walk.codes[:, place], own, size + 1)[:size] for own in counts.T]
+            tables.append(np.stack(found).astype(np.float64))
+        pairs = self.layout.numbers.items()
+        values = [np.ascontiguousarray(walk.values[:, value_places(walk.columns, group)]) for group, _ in pairs]
+        return tables, [own.fitted(each, counts) for (_, own), each in zip(pairs, values, strict=True)]
+
+    def parted(self, parameters: Floats) -> tuple[Floats, tuple[Any, ...]]:
+        """Return the tables of a vector of parameters, end to end, and the emissions."""
         tables, emissions = self.layout.split(parameters)
+        return tables, tuple(emissions)
+
+    def whole(self, tables: Floats, emissions: Sequence[Any]) -> Floats:
+        """Return the vector of tables and emissions."""
+        return self.layout.whole(tables, emissions)
+
+    def found(self, tables: Floats, emissions: Sequence[Any]) -> NumberCounts:
+        """Return what is expected of all sequences, and the log density of each."""
         links, shown = self.layout.tables(tables)
         return self.walk.counts(self.walk.links(links), shown, emissions)
 
     def expected_links(self, parameters: Floats) -> list[Floats]:
         """Return the expected counts of the links of all chains together."""
-        return self.expected(parameters).links
+        return self.found(*self.parted(parameters)).links
 
     def log_likelihood(self, parameters: Floats) -> float:
         """Return the log-likelihood of the sequences; -inf if one is impossible."""
@@ -137,43 +156,13 @@ class NumberChainObjective(SequenceObjective):
 
     def counted(self, parameters: Floats) -> ExpectedCounts:
         """Return the expected counts of the tables and the log-likelihood of all sequences."""
-        found = self.expected(parameters)
-        return ExpectedCounts(self.layout.joined(found.links, found.tables), *self.total(found.log_prob))
+        return self.expected_parts(*self.parted(parameters))[0]
 
-    def parted(self, parameters: Floats) -> tuple[Floats, tuple[Emission, ...]]:
-        """Return the tables of a vector of parameters, end to end, and the emissions."""
-        tables, emissions = self.layout.split(parameters)
-        return tables, tuple(emissions)
-
-    def whole(self, tables: Floats, emissions: Sequence[Emission]) -> Floats:
-        """Return the vector of tables and emissions."""
-        return self.layout.whole(tables, emissions)
-
-    def expected_parts(self, tables: Floats, emissions: Sequence[Any]) -> tuple[ExpectedCounts, list[Floats]]:
+    def expected_parts(self, tables: Floats, emissions: Sequence[Any]) -> tuple[ExpectedCounts, list[Any]]:
         """Return expected counts of the tables' entries and the log-likelihood, and statistics of emissions."""
-        links, shown = self.layout.tables(tables)
-        found = self.walk.counts(self.walk.links(links), shown, emissions)
+        found = self.found(tables, emissions)
         counts = self.layout.joined(found.links, found.tables)
         return ExpectedCounts(counts, *self.total(found.log_prob)), found.statistics
-
-    def evaluated(self, parameters: Floats) -> Evaluation:
-        """Return the objective of some parameters and the EM iteration from them, by one pass over the data."""
-        layout = self.layout
-        tables, emissions = layout.split(parameters)
-        found = self.expected(parameters)
-        objective, impossible = self.total(found.log_prob)
-        counts = layout.joined(found.links, found.tables) + self.prior
-        if self.prior.any():
-            objective += self.log_prior(tables)
-        objective += sum(emission.log_prior() for emission in emissions)
-        counts = np.where(layout.learned, counts, 0.0)
-        pairs = zip(emissions, found.statistics, strict=True)
-        better = emissions if impossible >= 0 else [emission.maximised(own) for emission, own in pairs]
-        update = layout.whole(layout.normalised(counts, tables), better)
-        # No entry of an emission belongs to a distribution that was counted.
-        totals = np.zeros(len(update))
-        totals[: len(counts)] = layout.totals(counts)
-        return Evaluation(parameters, update, totals, objective, impossible)
 
 
 def chain_objective(

@@ -29,8 +29,7 @@ from eigentree.em.durations.duration_objective import (
     without_durations,
 )
 from eigentree.em.holdout import check_split, held_out
-from eigentree.em.init.chains import KINDS
-from eigentree.em.init.number_starts import NUMBER_KINDS
+from eigentree.em.init.chains import NUMBER_KINDS
 from eigentree.em.inputs.input_objective import (
     InputLayout,
     InputObjective,
@@ -78,7 +77,6 @@ if TYPE_CHECKING:
     from eigentree.data.tables.state_rules import Categories, NumericRule, UnknownRule
     from eigentree.em.durations.duration_families import DurationName
     from eigentree.em.init.chains import ChainKind
-    from eigentree.em.init.number_starts import NumberStart
     from eigentree.em.multistart import Multistart
     from eigentree.em.optimize.stopping import Rule
     from eigentree.validation import Seed
@@ -177,12 +175,11 @@ class EMHMM(IterativeMixin, HiddenSequenceMixin):
     -----
     **tol**: for "gain" 0.005 of the chance error, p / 2n for p free parameters and n steps, and 1e-4 for "paper".
 
-    **init**: "moments": method-of-moments estimates from pooled counts of neighbouring steps; "windows": classes of
-    steps by the symbols around them; "merged": sets of symbols, merged and exchanged by likelihood; "position":
-    states one after another; "random": random parameters; "clusters", where channels are numbers: clusters of steps
-    (k-means); "windows" are then clusters of steps with their neighbours, and "moments" and "merged" take many
-    clusters for symbols. In a mapping an emission of numbers is given as such, or as a mapping of its parameters to
-    arrays.
+    **init**: "moments": method-of-moments estimates from pooled counts of neighbouring steps; "windows": clusters
+    of steps with their neighbours (k-means); "merged": sets of symbols, merged and exchanged by likelihood;
+    "position": states one after another; "random": random parameters; "clusters", where channels are numbers:
+    clusters of steps; "moments" and "merged" then take many clusters for symbols. In a mapping an emission of
+    numbers is given as such, or as a mapping of its parameters to arrays.
 
     **emissions**: "gaussian", "student", or for all number channels together "diagonal", "full" or "tied"; a
     mapping is such as ``{"heart": "gaussian", ("x", "y"): "full", "sleep": "categorical"}``, and a family with
@@ -217,7 +214,7 @@ class EMHMM(IterativeMixin, HiddenSequenceMixin):
     tol: float | None = None
     max_iter: int = 1000
     _: KW_ONLY
-    init: Literal["multistart"] | ChainKind | NumberStart | Mapping[str, Any] = "multistart"
+    init: Literal["multistart"] | ChainKind | Mapping[str, Any] = "multistart"
     transitions: Literal["full", "left-to-right"] | ArrayLike = "full"
     start: ArrayLike | None = None
     sticky: float = 0.0
@@ -501,7 +498,7 @@ class EMHMM(IterativeMixin, HiddenSequenceMixin):
             raise ParameterError(
                 f"init is 'multistart', an initialiser, or a mapping of tables, not {quoted(self.init)}"
             )
-        self._check_runs((*KINDS, *(kind for kind in NUMBER_KINDS if kind not in KINDS)), (Mapping, InputTables))
+        self._check_runs(tuple(NUMBER_KINDS), (Mapping, InputTables))
         checked_emissions(self.emissions)
         finite_number("sticky", self.sticky, 0.0)
         check_durations(self)

@@ -64,7 +64,8 @@ class DurationModel(FreeModel):
     def _here(self) -> NumberCounts:
         """What is expected at the estimate; of emissions counts of states come last."""
         tables = self.objective.layout.split(self.parameters)[0]
-        return self.objective.found(tables, [CountedStates(own) for own in self._emissions], self._durations)
+        still = [CountedStates(own) for own in self._emissions]
+        return self.objective.found(tables, [*still, self.objective.lasting(self._durations)])
 
     def _counts(self, found: NumberCounts) -> Floats:
         return self.objective.layout.joined(found.links[:2], found.tables)
@@ -114,7 +115,7 @@ class DurationModel(FreeModel):
     def gradient(self, by: Floats) -> Floats:
         """Return the gradient of the objective at some coordinates (Fisher's identity)."""
         tables, emissions, durations, others = self._at(by)
-        found = self.objective.found(tables, emissions, durations)
+        found = self.objective.found(tables, [*emissions, self.objective.lasting(durations)])
         every = zip(self._emissions, others, found.statistics, strict=True)
         parts = [emission.gradient(part, own) for emission, part, own in every]
         _, _, ended, censored, _ = found.links

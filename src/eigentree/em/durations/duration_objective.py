@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from eigentree.em.chain_fit import ChainFit, ChainLayout, fit_chain
 from eigentree.em.durations.duration_families import DURATIONS
 from eigentree.em.multistart import Candidate, run_each
 from eigentree.em.number_chains import NumberChainLayout, NumberChainObjective, markov_objective
-from eigentree.em.optimize.objective import Evaluation, ExpectedCounts
+from eigentree.em.optimize.objective import ExpectedCounts
 from eigentree.inference.sequences.duration_chain import DurationChain, sequences_at_once
 from eigentree.inference.sequences.duration_steps import DurationLinks
 from eigentree.inference.sequences.number_steps import NumberPass
@@ -118,13 +118,21 @@ class DurationLayout(NumberChainLayout):
         """Return parameters whose learned tables are mixed with a share of the uniform distribution."""
         return self.with_durations(super().mixed(parameters, share), self.durations(parameters))
 
-    def maximised_durations(self, vector: Floats, ended: Floats, censored: Floats, prior: Floats) -> Floats:
-        """Return the parameters of durations of highest expected log-likelihood, given pseudo-counts of each."""
-        return self.of_durations.maximised(self.durations(vector), ended, censored, prior.flat[0])
 
-    def log_duration_prior(self, vector: Floats, prior: Floats) -> float:
-        """Return the log density of the prior of durations, given pseudo-counts of each."""
-        return self.of_durations.log_prior(self.durations(vector), prior.flat[0])
+class StateDurations(NamedTuple):
+    """The parameters of the durations of all states, which EM maximises as it does those of an emission."""
+
+    family: DurationFamily
+    parameters: Floats
+    pseudo_counts: float
+
+    def log_prior(self) -> float:
+        """Return the log density of the prior."""
+        return self.family.log_prior(self.parameters, self.pseudo_counts)
+
+    def maximised(self, statistics: tuple[Floats, Floats]) -> StateDurations:
+        """Return those of highest expected log-likelihood, given which durations ended, and which were cut."""
+        return self._replace(parameters=self.family.maximised(self.parameters, *statistics, self.pseudo_counts))
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,53 +160,42 @@ class DurationObjective(NumberChainObjective):
         """Where each parameter stands."""
         return self.chain
 
-    def expected(self, parameters: Floats) -> NumberCounts:
-        """Return what is expected of all sequences, and the log density of each."""
-        tables, emissions = self.layout.split(parameters)
-        with one_thread():
-            return self.found(tables, emissions, self.layout.durations(parameters))
+    def parted(self, parameters: Floats) -> tuple[Floats, tuple[Any, ...]]:
+        """Return the tables of a vector of parameters, end to end, the emissions, and last the durations."""
+        tables, emissions = super().parted(parameters)
+        return tables, (*emissions, self.lasting(self.layout.durations(parameters)))
 
-    def found(self, tables: Floats, emissions: Sequence[Any], durations: Floats) -> NumberCounts:
-        """Return what is expected of all sequences, given tables, emissions and the parameters of durations."""
-        segments = self.layout.segments(self.layout.with_durations(tables, durations))
-        return self.walk.counts(segments, self.layout.parts(tables)[1], emissions)
+    def lasting(self, durations: Floats) -> StateDurations:
+        """Return the durations of all states, given their parameters."""
+        layout = self.layout
+        return StateDurations(layout.of_durations, durations, layout.durations(self.prior).flat[0])
+
+    def whole(self, tables: Floats, emissions: Sequence[Any]) -> Floats:
+        """Return the vector of tables, emissions and durations."""
+        *emissions, lasting = emissions
+        return self.layout.with_durations(self.layout.whole(tables, emissions), lasting.parameters)
+
+    def found(self, tables: Floats, emissions: Sequence[Any]) -> NumberCounts:
+        """Return what is expected of all sequences, given tables, emissions and durations."""
+        *emissions, lasting = emissions
+        segments = self.layout.segments(self.layout.with_durations(tables, lasting.parameters))
+        with one_thread():
+            return self.walk.counts(segments, self.layout.parts(tables)[1], emissions)
 
     def expected_links(self, parameters: Floats) -> list[Floats]:
         """Return how many steps are expected in each state."""
-        return self.expected(parameters).links[-1:]
+        return super().expected_links(parameters)[-1:]
 
     def log_likelihood(self, parameters: Floats) -> float:
         """Return the log-likelihood of the sequences; -inf if one is impossible."""
-        return self.total(self.expected(parameters).log_prob)[0]
+        return self.counted(parameters).log_likelihood
 
-    def counted(self, parameters: Floats) -> ExpectedCounts:
-        """Return the expected counts of the tables and the log-likelihood of all sequences."""
-        found = self.expected(parameters)
-        return ExpectedCounts(self.layout.joined(found.links[:2], found.tables), *self.total(found.log_prob))
-
-    def evaluated(self, parameters: Floats) -> Evaluation:
-        """Return the objective of some parameters and the EM iteration from them, by one pass over the data."""
-        layout = self.layout
-        tables, emissions = layout.split(parameters)
-        found = self.expected(parameters)
-        objective, impossible = self.total(found.log_prob)
-        of_tables, of_durations = self.prior[: len(tables)], layout.durations(self.prior)
-        if (own := of_tables > 0).any():
-            with np.errstate(divide="ignore"):
-                objective += float(of_tables[own] @ np.log(tables[own]))
-        objective += layout.log_duration_prior(parameters, of_durations)
-        objective += sum(emission.log_prior() for emission in emissions)
-        counts = np.where(layout.learned, layout.joined(found.links[:2], found.tables) + of_tables, 0.0)
-        durations = layout.durations(parameters)
-        if impossible < 0:
-            pairs = zip(emissions, found.statistics, strict=True)
-            emissions = [emission.maximised(own) for emission, own in pairs]
-            _, _, ended, censored, _ = found.links
-            durations = layout.maximised_durations(parameters, ended, censored, of_durations)
-        update = layout.with_durations(layout.whole(layout.normalised(counts, tables), emissions), durations)
-        totals = np.zeros(len(update))
-        totals[: len(counts)] = layout.totals(counts)
-        return Evaluation(parameters, update, totals, objective, impossible)
+    def expected_parts(self, tables: Floats, emissions: Sequence[Any]) -> tuple[ExpectedCounts, list[Any]]:
+        """Return expected counts of the tables, and statistics of emissions and of durations."""
+        found = self.found(tables, emissions)
+        counts = self.layout.joined(found.links[:2], found.tables)
+        _, _, ended, censored, _ = found.links
+        return ExpectedCounts(counts, *self.total(found.log_prob)), [*found.statistics, (ended, censored)]
 
 
 def without_durations(fit: ChainFit, plain: ChainLayout, pseudo_counts: float) -> ChainFit:

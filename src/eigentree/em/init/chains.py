@@ -1,68 +1,126 @@
-"""Initialisers for hidden chains: pooled moments, clusters of windows, merged symbols, positions, chance."""
+"""Initialisers for hidden chains: clusters of steps or windows, pooled moments, merged symbols, positions, chance.
+
+A step is a point whose coordinates are its numbers and indicators of its categories. Clusters of steps with numbers
+are symbols where an initialiser needs such.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 import numpy as np
 
+from eigentree.core.sequences.state_posteriors import smooth_steps
+from eigentree.em.estep.unique_rows import DistinctRows, columns_with_missing
 from eigentree.em.init.classes import FLOOR
+from eigentree.em.init.k_means import k_means, standardised
 from eigentree.em.init.symbol_clustering import ROUNDING, exchanged, merged
-from eigentree.em.optimize.stopping import SHORT_RUN
 from eigentree.errors import RankError
+from eigentree.graphs.graph import LatentGraph
+from eigentree.inference.sequences.sequence_passes import SequencePass, Symbols
 from eigentree.inference.threads import one_thread
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from numpy.typing import NDArray
+
     from eigentree.arrays import Booleans, Floats, Integers
-    from eigentree.em.chain_fit import ChainObjective, SequenceObjective
-    from eigentree.inference.sequences.sequence_passes import Symbols
+    from eigentree.em.chain_fit import ChainObjective
+    from eigentree.em.number_chains import NumberChainObjective
 
-__all__ = ["KINDS", "ChainKind", "first_steps", "parameters_of", "step_weights"]
+    Problem: TypeAlias = ChainObjective | NumberChainObjective
 
-ChainKind: TypeAlias = Literal["moments", "windows", "merged", "position", "random"]
+__all__ = ["KINDS", "NUMBER_KINDS", "ChainKind"]
+
+Scalar = TypeVar("Scalar", bound=np.generic)
+
+ChainKind: TypeAlias = Literal["clusters", "windows", "moments", "merged", "position", "random"]
 
 MOST_FEATURES = 64
 """Most symbols, or pairs of neighbours, whose moments are looked at, or which are merged into states."""
 
 REACH = 2
-"""How many steps a window goes to either side."""
+"""How many steps a window of categories goes to either side."""
+
+FURTHEST = 4.0
+"""Standard deviations from the mean beyond which numbers count as that far, lest outliers be clusters."""
+
+NEIGHBOUR = 0.5
+"""The weight of a neighbouring step's cells in a window."""
+
+SURE = 0.9
+"""How much a step belongs to the state of its cluster; the rest is shared by all, as clusters are a guess."""
+
+SYMBOLS = 32
+"""Clusters of steps that stand for symbols; moments and mergers know up to 64, and pairs of states need several."""
+
+STAYING = (0.0, 1.0, 5.0)
+"""How much more likely a random start stays in a state than moves to any other."""
 
 
-def _random(problem: ChainObjective, random: np.random.Generator) -> Floats:
-    """Return tables at random, some of which like to stay in a state."""
-    layout = problem.layout
-    drawn = random.exponential(size=len(layout.possible))
-    links, emissions = layout.tables(drawn)
-    staying = random.choice([0.0, 1.0, 5.0]) * layout.states * np.eye(layout.states)
-    return layout.vector([links[0], *(table + staying for table in links[1:])], emissions)
+def _clusters(problem: NumberChainObjective, random: np.random.Generator, windows: bool = False) -> Floats:
+    """Return the parameters of states that are clusters of steps, or of steps with their neighbours."""
+    cells, states = _points(problem), problem.layout.states
+    if windows:
+        cells = np.hstack([cells, *(NEIGHBOUR * _moved(problem, cells, away) for away in (-1, 1))])
+    return _of_shares(problem, _uncertain(k_means(cells, _step_weights(problem), states, random), states))
 
 
 def _windows(problem: ChainObjective, random: np.random.Generator) -> Floats:
-    """Return the tables of a mixture of windows, whose classes are taken for states."""
-    cells, sizes = _window_cells(problem)
-    classes = problem.layout.states
-    first, sequence = _seeds(cells, classes, random), first_steps(problem)
-    shares = np.full((len(cells), classes), FLOOR)
-    alike = (cells[:, None, :] == cells[first]).mean(axis=2)
-    shares[np.arange(len(cells)), (alike + 1e-6 * random.random(alike.shape)).argmax(axis=1)] = 1.0
-    shares /= shares.sum(axis=1, keepdims=True)
-    weights = step_weights(problem)
-    for _ in range(SHORT_RUN):
-        scores = np.log(weights @ shares + 1.0)[None, :].repeat(len(cells), axis=0)
-        for column, size in enumerate(sizes):
-            codes = cells[:, column]
-            counts = np.stack(
-                [np.bincount(codes, weights * shares[:, each], size + 1)[:size] for each in range(classes)]
-            )
-            logs = np.log((counts + 0.5) / (counts + 0.5).sum(axis=1, keepdims=True))
-            # The last is for what is missing, or beyond the ends.
-            scores += np.column_stack([logs, np.zeros(classes)]).T[codes]
-        scores -= scores.max(axis=1, keepdims=True)
-        shares = np.exp(scores)
-        shares /= shares.sum(axis=1, keepdims=True)
-    return _of_shares(problem, shares, sequence)
+    """Return the tables of states that are classes of steps with their neighbours, by a mixture of these."""
+    # Here, since it loads what else starts trees.
+    from eigentree.em.init.trees import fitted_classes
+
+    symbols, states = problem.walk.symbols, problem.layout.states
+    cells = np.hstack([_moved(problem, symbols.lines[symbols.steps], away) for away in range(-REACH, REACH + 1)])
+    sizes = symbols.states * (2 * REACH + 1)
+    graph = LatentGraph({f"x{place}": size for place, size in enumerate(sizes)})
+    rows = DistinctRows.of(np.asfortranarray(cells), sizes, _step_weights(problem))
+    classes = fitted_classes(graph, rows, columns_with_missing(rows.codes, graph), states, random)
+    scores = np.log(classes.shares) + np.zeros((len(cells), 1))
+    for codes, table in zip(cells.T, classes.columns.values(), strict=True):
+        scores += np.vstack([np.log(table.T), np.zeros(states)])[codes]
+    return _of_shares(problem, np.exp(scores - np.logaddexp.reduce(scores, axis=1, keepdims=True)))
+
+
+def _random(problem: Problem, random: np.random.Generator) -> Floats:
+    """Return parameters at random, some of which like to stay in a state; numbers are about single steps."""
+    layout = problem.layout
+    links, shown = layout.tables(random.exponential(size=len(layout.possible)))
+    staying = random.choice(STAYING) * layout.states * np.eye(layout.states)
+    links = [links[0], *(table + staying for table in links[1:])]
+    if isinstance(problem.walk, SequencePass):
+        return layout.vector(links, shown)
+    own = k_means(_points(problem), _step_weights(problem), layout.states, random, 1)
+    tables, emissions = problem.parted(_of_shares(problem, _uncertain(own, layout.states)))
+    return problem.whole(layout.vector(links, layout.tables(tables)[1]), emissions)
+
+
+def _position(problem: Problem, random: np.random.Generator) -> Floats:
+    """Return parameters in which states follow each other from the first steps of sequences to the last."""
+    states = problem.layout.states
+    return _of_shares(problem, _uncertain((_where(problem) * states).astype(np.int64), states))
+
+
+def _by_symbols(
+    problem: NumberChainObjective,
+    random: np.random.Generator,
+    make: Callable[[ChainObjective, np.random.Generator], Floats],
+) -> Floats:
+    """Return the parameters that an initialiser finds where clusters of steps are symbols."""
+    from eigentree.em.chain_fit import ChainLayout, ChainObjective
+
+    layout, walk, weights = problem.layout, problem.walk, _step_weights(problem)
+    symbols = min(SYMBOLS, int((weights > 0).sum()))
+    codes = k_means(_points(problem), weights, symbols, random)[:, None]
+    coarse = ChainLayout(layout.sizes, layout.order, (symbols,), layout.allowed, layout.starts)
+    known = Symbols.of(np.asfortranarray(codes.astype(np.uint8)), [symbols])
+    passed = SequencePass(known, walk.starts, walk.weights, walk.threads, walk.order)
+    discrete = ChainObjective(coarse, passed, coarse.prior(0.0, 0.0))
+    links, tables = coarse.tables(make(discrete, random))
+    return _of_shares(problem, smooth_steps(known.steps, walk.starts, known.emissions(tables), links))
 
 
 def _merged(problem: ChainObjective, random: np.random.Generator) -> Floats:
@@ -70,7 +128,7 @@ def _merged(problem: ChainObjective, random: np.random.Generator) -> Floats:
 
     They are merged, and then exchanged, where that raises the likelihood of the transitions and emissions.
     """
-    first, states = first_steps(problem), problem.layout.states
+    first, states = _first_steps(problem), problem.layout.states
     symbols = problem.walk.symbols.steps.astype(np.int64)
     before = np.where(first, symbols, np.roll(symbols, 1))
     highest = int(symbols.max()) + 1
@@ -79,24 +137,14 @@ def _merged(problem: ChainObjective, random: np.random.Generator) -> Floats:
     if not usable:
         raise RankError("symbols and pairs of them are not more than states, or too many to be merged")
     unit = usable[int(random.integers(len(usable)))]
-    weights, inside = step_weights(problem), ~first[1:]
+    weights, inside = _step_weights(problem), ~first[1:]
     count = int(unit.max()) + 1
     follow: Floats = np.zeros((count, count))
     np.add.at(follow, (unit[:-1][inside], unit[1:][inside]), weights[1:][inside])
     shown: Floats = np.zeros((count, highest))
     np.add.at(shown, (unit, symbols), weights)
     group = exchanged(follow, shown, merged(follow, shown, states, random.random(), random))
-    return _of_shares(problem, np.eye(states)[group[unit]], first)
-
-
-def _position(problem: ChainObjective, random: np.random.Generator) -> Floats:
-    """Return tables in which states follow each other from the first steps of sequences to the last."""
-    lengths = np.diff(problem.walk.starts)
-    where = (np.arange(lengths.sum()) - np.repeat(problem.walk.starts[:-1], lengths)) / np.repeat(lengths, lengths)
-    shares = np.full((len(where), problem.layout.states), 0.1) + 0.1 * random.random((1, problem.layout.states))
-    shares[np.arange(len(where)), (where * problem.layout.states).astype(np.int64)] += 1.0
-    shares /= shares.sum(axis=1, keepdims=True)
-    return _of_shares(problem, shares, first_steps(problem))
+    return _of_shares(problem, np.eye(states)[group[unit]])
 
 
 def _moments(problem: ChainObjective, random: np.random.Generator) -> Floats:
@@ -155,29 +203,38 @@ def _of_symbols(problem: ChainObjective, symbols: Symbols, table: Floats, whole:
     states = problem.layout.states
     used = table.sum(axis=1, keepdims=True)
     table = np.divide(table, used, out=np.full_like(table, 1.0 / table.shape[1]), where=used > 0)
-    steps, inside = symbols.steps.astype(np.int64), ~first_steps(problem)[1:]
+    steps, inside = symbols.steps.astype(np.int64), ~_first_steps(problem)[1:]
     pairs = np.zeros((len(symbols.lines),) * 2)
-    np.add.at(pairs, (steps[:-1][inside], steps[1:][inside]), step_weights(problem)[1:][inside])
+    np.add.at(pairs, (steps[:-1][inside], steps[1:][inside]), _step_weights(problem)[1:][inside])
     with one_thread():
         inverse = np.linalg.pinv(table[:, whole])
         joint = np.clip(inverse.T @ pairs[np.ix_(whole, whole)] @ inverse, 0.0, None)
     totals = joint.sum(axis=1, keepdims=True)
     follow = np.divide(joint, totals, out=np.full_like(joint, 1.0 / states), where=totals > 0)
-    return parameters_of(problem, np.full(states, 1.0 / states), follow, symbols.channel_counts(table.T))
+    return _parameters_of(problem, np.full(states, 1.0 / states), follow, symbols.channel_counts(table.T))
 
 
-def _of_shares(problem: ChainObjective, shares: Floats, first: Booleans) -> Floats:
-    """Return the tables that follow from how much each step belongs to each state."""
-    weights = step_weights(problem)[:, None]
-    inside = ~first[1:]
-    follow = (weights[1:] * shares[:-1])[inside].T @ shares[1:][inside]
-    counts = np.zeros((len(problem.walk.symbols.lines), shares.shape[1]))
-    np.add.at(counts, problem.walk.symbols.steps, weights * shares)
-    start = (weights * shares)[first].sum(axis=0)
-    return parameters_of(problem, start, follow, problem.walk.symbols.channel_counts(counts))
+def _of_shares(problem: Problem, shares: Floats) -> Floats:
+    """Return the parameters that follow from how much each step belongs to each state."""
+    layout = problem.layout
+    if not all(allowed.all() for allowed in layout.allowed):
+        # Where states follow each other, they stand in the order in which steps show them.
+        total = np.maximum(shares.sum(axis=0), np.finfo(np.float64).tiny)
+        shares = shares[:, np.argsort(_where(problem) @ shares / total)]
+    counts = _step_weights(problem)[:, None] * shares
+    before, after = problem.walk.pairs
+    tables, emissions = problem.shown(counts)
+    start = counts[_first_steps(problem)].sum(axis=0)
+    return problem.whole(_parameters_of(problem, start, shares[before].T @ counts[after], tables), emissions)
 
 
-def parameters_of(problem: SequenceObjective, start: Floats, follow: Floats, emissions: list[Floats]) -> Floats:
+def _uncertain(own: Integers, states: int) -> Floats:
+    shares = np.full((len(own), states), (1.0 - SURE) / states)
+    shares[np.arange(len(own)), own] += SURE
+    return shares
+
+
+def _parameters_of(problem: Problem, start: Floats, follow: Floats, emissions: list[Floats]) -> Floats:
     """Return the tables that follow from counts of first states, of pairs of states, and of what each shows."""
     layout = problem.layout
     shapes = [(layout.states,) * (earlier + 1) for earlier in range(1, layout.order + 1)]
@@ -193,7 +250,7 @@ def _mixed(table: Floats) -> Floats:
     return (1.0 - FLOOR) * shares + FLOOR * even
 
 
-def first_steps(problem: SequenceObjective) -> Booleans:
+def _first_steps(problem: Problem) -> Booleans:
     """Return which steps are the first of their sequence."""
     first = np.zeros(int(problem.walk.starts[-1]), np.bool_)
     begins = problem.walk.starts[:-1]
@@ -201,44 +258,54 @@ def first_steps(problem: SequenceObjective) -> Booleans:
     return first
 
 
-def step_weights(problem: SequenceObjective) -> Floats:
+def _step_weights(problem: Problem) -> Floats:
     """Return how often each step counts."""
     return np.repeat(problem.walk.weights, np.diff(problem.walk.starts))
 
 
-def _window_cells(problem: ChainObjective) -> tuple[Integers, list[int]]:
-    """Return the codes around each step, shape (steps, places · channels), and the states of each column."""
-    symbols, starts = problem.walk.symbols, problem.walk.starts
+def _where(problem: Problem) -> Floats:
+    """Return how far each step is within its sequence, from 0 to before 1."""
+    starts = problem.walk.starts
+    lengths = np.diff(starts)
+    place: Floats = (np.arange(starts[-1]) - np.repeat(starts[:-1], lengths)) / np.repeat(lengths, lengths)
+    return place
+
+
+def _moved(problem: Problem, cells: NDArray[Scalar], away: int) -> NDArray[Scalar]:
+    """Return the cells of each step's neighbour, its own at the end of a sequence."""
+    starts = problem.walk.starts
     lengths = np.diff(starts)
     begin, end = np.repeat(starts[:-1], lengths), np.repeat(starts[1:], lengths)
-    here = np.arange(len(begin))
-    cells, sizes = [], []
-    for away in range(-REACH, REACH + 1):
-        there = np.clip(here + away, begin, end - 1)
-        beyond = there != here + away
-        lines = symbols.lines[symbols.steps[there]]
-        for channel, size in enumerate(symbols.states):
-            cells.append(np.where(beyond, size, lines[:, channel]))
-            sizes.append(size)
-    return np.stack(cells, axis=1), sizes
+    return cells[np.clip(np.arange(len(cells)) + away, begin, end - 1)]
 
 
-def _seeds(cells: Integers, classes: int, random: np.random.Generator) -> Integers:
-    """Return windows that differ from each other, sampled in proportion to squared distances from those before."""
-    chosen = [int(random.integers(len(cells)))]
-    apart = (cells != cells[chosen[0]]).mean(axis=1)
-    for _ in range(classes - 1):
-        chances = apart**2 + 1e-12
-        chosen.append(int(random.choice(len(cells), p=chances / chances.sum())))
-        apart = np.minimum(apart, (cells != cells[chosen[-1]]).mean(axis=1))
-    return np.array(chosen)
+def _points(problem: NumberChainObjective) -> Floats:
+    """Return the cells of each step as coordinates: channels have the variance 1, missing cells their mean."""
+    walk, weights = problem.walk, _step_weights(problem)
+    made = [standardised(walk.values, weights).clip(-FURTHEST, FURTHEST)]
+    for place, size in enumerate(walk.columns.states):
+        if size > 1:
+            shown = (walk.codes[:, [place]] == np.arange(size)).astype(np.float64)
+            share = np.average(shown, axis=0, weights=weights)
+            spread = max(float(share.sum() - (share**2).sum()), np.finfo(np.float64).eps)
+            made.append((shown - share) / np.sqrt(spread))
+    return np.hstack(made)
 
 
-KINDS: Mapping[ChainKind, Callable[[ChainObjective, np.random.Generator], Floats]] = {
-    "moments": _moments,
+KINDS: Mapping[str, Callable[[Any, np.random.Generator], Floats]] = {
     "windows": _windows,
+    "moments": _moments,
     "merged": _merged,
     "position": _position,
     "random": _random,
 }
-"""The initialisers; one raises `RankError` when the sequences do not allow such a start."""
+"""The initialisers for categories; one raises `RankError` when the sequences do not allow such a start."""
+
+NUMBER_KINDS: Mapping[str, Callable[[Any, np.random.Generator], Floats]] = {
+    **KINDS,
+    "clusters": _clusters,
+    "windows": partial(_clusters, windows=True),
+    "moments": partial(_by_symbols, make=_moments),
+    "merged": partial(_by_symbols, make=_merged),
+}
+"""Those for channels of which some are numbers."""

@@ -15,13 +15,25 @@ from eigentree.inference.threads import one_thread
 if TYPE_CHECKING:
     from eigentree.arrays import Floats, Integers
 
-__all__ = ["k_means"]
+__all__ = ["k_means", "standardised"]
 
 MOST_POINTS = 10_000
 """Points that centres are learned from: hundreds for each cluster."""
 
 ITERATIONS = 10
 """Most iterations: EM goes on from clusters that are only roughly right."""
+
+
+def standardised(values: Floats, weights: Floats) -> Floats:
+    """Return numbers with mean 0 and variance 1, missing ones at the mean."""
+    known = ~np.isnan(values)
+    weight = known * weights[:, None]
+    total = np.maximum(weight.sum(axis=0), np.finfo(np.float64).tiny)
+    filled = np.where(known, values, 0.0)
+    mean = (weight * filled).sum(axis=0) / total
+    apart = np.where(known, filled - mean, 0.0)
+    spread = np.sqrt((weight * apart**2).sum(axis=0) / total)
+    return np.asarray(apart / np.where(spread > 0, spread, 1.0))
 
 
 def k_means(

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from eigentree.graphs.graph import LatentGraph
     from eigentree.inference.tensors.named_tables import TableKey
 
-__all__ = ["FEW_PSEUDO_COUNTS", "KINDS", "Kind", "TreeInit", "completed"]
+__all__ = ["FEW_PSEUDO_COUNTS", "KINDS", "Kind", "TreeInit", "completed", "fitted_classes"]
 
 Kind: TypeAlias = Literal["spectral", "mixture", "copy", "random"]
 
@@ -92,13 +92,7 @@ class TreeInit:
 
     def _copy(self, random: np.random.Generator) -> Floats:
         """Return tables in which each hidden variable is a noisy copy of the class of a fitted mixture."""
-        count = most_classes(self.graph)
-        graph = class_graph(self.graph, count)
-        mixture = TreeObjective.of(graph, self.first, self.missing, FEW_PSEUDO_COUNTS)
-        start = carried(mixture.layout, seeded(self.graph, self.first, count, random), 0.0)
-        *_, end = em_run(mixture, start, Stopping("gain", 0.0), SHORT_RUN)
-        tables = mixture.layout.tables(end.here.parameters)
-        classes = Classes(tables[graph.hidden], {name: tables[(name,)] for name in self.graph.observed})
+        classes = fitted_classes(self.graph, self.first, self.missing, most_classes(self.graph), random)
         return carried(self._layout, classes, NOISE, random)
 
     def _spectral(self, random: np.random.Generator) -> Floats:
@@ -119,6 +113,19 @@ class TreeInit:
             reason = next(iter(found.unresolved.values()))
             raise RankError(f"the moments of the columns determine no table of this graph, since {reason}")
         return found.hints
+
+
+def fitted_classes(
+    graph: LatentGraph, rows: DistinctRows, missing: frozenset[str], count: int, random: np.random.Generator
+) -> Classes:
+    """Return the classes of a mixture of the columns of a graph after a short EM run."""
+    own = class_graph(graph, count)
+    mixture = TreeObjective.of(own, rows, missing, FEW_PSEUDO_COUNTS)
+    start = carried(mixture.layout, seeded(graph, rows, count, random), 0.0)
+    # Plain iterations leave classes soft, as starts should be.
+    *_, end = em_run(mixture, start, Stopping("gain", 0.0), SHORT_RUN, accelerate=False)
+    tables = mixture.layout.tables(end.here.parameters)
+    return Classes(tables[own.hidden], {name: tables[(name,)] for name in graph.observed})
 
 
 def completed(

@@ -103,22 +103,26 @@ class InputLayout(NumberChainLayout):
         """Return the vector of all parameters."""
         return np.concatenate([*(own.array.ravel() for own in tables), *(own.vector for own in emissions)])
 
+    @cached_property
+    def _shapes(self) -> list[tuple[int, ...]]:
+        pairs = zip(self.kinds, self.possibles, strict=True)
+        return [own.shape if kind == "fixed" else (self.covariates, *own.shape) for kind, own in pairs]
+
+    @cached_property
+    def _tables_end(self) -> int:
+        return sum(map(math.prod, self._shapes))
+
     def dependent(self, vector: Floats) -> tuple[list[DependentTable], list[Emission]]:
         """Return start, transitions and emissions of a vector, and the emissions of numbers."""
-        tables: list[DependentTable] = []
-        start = 0
-        for kind, own in zip(self.kinds, self.possibles, strict=True):
-            shape = own.shape if kind == "fixed" else (self.covariates, *own.shape)
-            end = start + math.prod(shape)
-            groups = None if tables else self.groups
-            tables.append(DependentTable(kind, vector[start:end].reshape(shape), own, groups))
-            start = end
-        made = []
-        for emission in self.numbers.values():
-            end = start + len(emission.vector)
-            made.append(emission.of_vector(vector[start:end]))
-            start = end
-        return tables, made
+        own, emissions = self.split(vector)
+        return self.dependent_tables(own), emissions
+
+    def dependent_tables(self, vector: Floats) -> list[DependentTable]:
+        """Return start, transitions and emissions of a vector of tables."""
+        arrays = np.split(vector, np.cumsum([math.prod(shape) for shape in self._shapes])[:-1])
+        every = zip(self.kinds, arrays, self._shapes, self.possibles, strict=True)
+        tables = [DependentTable(kind, own.reshape(shape), possible) for kind, own, shape, possible in every]
+        return [replace(tables[0], groups=self.groups), *tables[1:]]
 
     def tables_of(self, vector: Floats) -> InputTables:
         """Return the parameters of a vector as those of a model."""
@@ -235,11 +239,20 @@ class InputObjective(SequenceObjective):
         """Return the log-likelihood of the sequences; -inf if one is impossible."""
         return self.total(self.found(*self.layout.dependent(parameters)).log_prob)[0]
 
+    def parted(self, parameters: Floats) -> tuple[Floats, tuple[Any, ...]]:
+        """Return the tables of a vector of parameters, end to end, and the emissions."""
+        tables, emissions = self.layout.split(parameters)
+        return tables, tuple(emissions)
+
     def counted(self, parameters: Floats) -> ExpectedCounts:
-        """Return the expected counts of all tables, end to end, and the log-likelihood of all sequences."""
-        found = self.found(*self.layout.dependent(parameters))
+        """Return the expected counts of the tables and the log-likelihood of all sequences."""
+        return self.expected_parts(*self.parted(parameters))[0]
+
+    def expected_parts(self, tables: Floats, emissions: Sequence[Any]) -> tuple[ExpectedCounts, list[Any]]:
+        """Return expected counts of all tables at each input, end to end, and statistics of emissions."""
+        found = self.found(self.layout.dependent_tables(tables), emissions)
         counts = [own.ravel() for own in (*found.links, *found.tables)]
-        return ExpectedCounts(np.concatenate(counts), *self.total(found.log_prob))
+        return ExpectedCounts(np.concatenate(counts), *self.total(found.log_prob)), found.statistics
 
     def expected(self, tables: Sequence[DependentTable], emissions: Sequence[Emission]) -> NumberCounts:
         """Return what is expected at each input, pseudo-counts included; start and transitions are tables too."""

@@ -18,8 +18,7 @@ from eigentree.em.init.classes import (
     copies_of_class,
     most_classes,
 )
-from eigentree.em.init.k_means import k_means
-from eigentree.em.init.number_starts import standardised
+from eigentree.em.init.k_means import k_means, standardised
 from eigentree.em.multistart import Candidate
 from eigentree.em.parameters import ParameterLayout
 from eigentree.errors import RankError

@@ -13,13 +13,13 @@ import numpy as np
 
 from eigentree.em.estep.unique_rows import margins
 from eigentree.em.mixed.mixed_rows import STRETCH, MixedRows, Stretch
-from eigentree.em.optimize.objective import Evaluation, ExpectedCounts, Objective, SimplexVector
+from eigentree.em.optimize.objective import ExpectedCounts, Objective, SimplexVector
 from eigentree.errors import NetworkError
 from eigentree.inference.mixed.mixed_network import MixedNetwork
 from eigentree.inference.mixed.number_leaves import LEAST
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from eigentree.arrays import Booleans, Floats, Integers
     from eigentree.em.parameters import ParameterLayout
@@ -167,41 +167,19 @@ class MixedLayout(SimplexVector):
 
 
 class Responsibilities(NamedTuple):
-    """What the E-step finds: expected counts of tables, statistics of emissions, and the log-likelihood."""
+    """What the E-step finds in some rows: expected counts of tables, and statistics of each emission."""
 
-    counts: Floats
-    statistics: dict[tuple[str, ...], Floats]
-    log_likelihood: float
-    impossible: int
-
-    @classmethod
-    def total(cls, parts: Iterable[Responsibilities]) -> Responsibilities:
-        """Return what the E-step finds in parts of the rows together, added up in their order.
-
-        Of rows that are impossible the first is named.
-        """
-        every: Responsibilities | None = None
-        each: list[float] = []
-        for part in parts:
-            each.append(part.log_likelihood)
-            every = part if every is None else every + part
-        assert every is not None
-        return every._replace(log_likelihood=math.fsum(each))
+    expected: ExpectedCounts
+    statistics: list[Any]
 
     def __add__(self, other: Responsibilities) -> Responsibilities:  # type: ignore[override]
         """Return what the E-step finds in both parts of the rows together."""
-        statistics = {group: own + other.statistics[group] for group, own in self.statistics.items()}
-        numbers = [part.impossible for part in (self, other) if part.impossible >= 0]
-        return Responsibilities(
-            self.counts + other.counts,
-            statistics,
-            self.log_likelihood + other.log_likelihood,
-            min(numbers, default=-1),
-        )
+        pairs = zip(self.statistics, other.statistics, strict=True)
+        return Responsibilities(self.expected + other.expected, [own + more for own, more in pairs])
 
 
 class NumberObjective(Objective):
-    """The objective of rows with numbers, wherever they are, given what the E-step finds in them."""
+    """The objective of rows with numbers, wherever they are."""
 
     is_accelerable: ClassVar[bool] = False
 
@@ -209,47 +187,26 @@ class NumberObjective(Objective):
     prior: Floats
 
     @abstractmethod
-    def responsibilities(self, parameters: Floats) -> Responsibilities:
+    def expected_parts(self, tables: Floats, emissions: Sequence[Any]) -> Responsibilities:
         """Return what the E-step finds in all rows."""
+
+    def counted(self, parameters: Floats) -> ExpectedCounts:
+        """Return the expected counts of the tables and the log-likelihood of all rows."""
+        return self.expected_parts(*self.parted(parameters))[0]
 
     @property
     def layout(self) -> MixedLayout:
         """Where each parameter stands."""
         return self.vectors
 
-    def counted(self, parameters: Floats) -> ExpectedCounts:
-        """Return the expected counts of tables, zeros for the parameters of emissions, and the log-likelihood."""
-        found = self.responsibilities(parameters)
-        return ExpectedCounts(self._padded(found.counts), found.log_likelihood, found.impossible)
-
-    def _padded(self, tables: Floats) -> Floats:
-        return np.concatenate([tables, np.zeros(self.layout.size - len(tables))])
-
-    def evaluated(self, parameters: Floats) -> Evaluation:
-        """Return the objective of some parameters and the EM iteration from them, by one pass over the rows."""
-        layout, found = self.layout, self.responsibilities(parameters)
-        tables, emissions = layout.split(parameters)
-        objective = found.log_likelihood + sum(emission.log_prior() for emission in emissions.values())
-        counts = np.where(layout.tables.learned, found.counts + self.prior, 0.0)
-        if self.prior.any():
-            objective += self.log_prior(tables)
-        update = layout.tables.normalised(counts, tables)
-        better = {group: emission.maximised(found.statistics[group]) for group, emission in emissions.items()}
-        totals = self._padded(layout.tables.totals(counts))
-        return Evaluation(parameters, layout.joined(update, better), totals, objective, found.impossible)
-
-    def parted(self, parameters: Floats) -> tuple[Floats, tuple[Emission, ...]]:
+    def parted(self, parameters: Floats) -> tuple[Floats, tuple[Any, ...]]:
         """Return the tables of a vector of parameters, end to end, and the emissions."""
         tables, emissions = self.layout.split(parameters)
         return tables, tuple(emissions.values())
 
-    def whole(self, tables: Floats, emissions: Sequence[Emission]) -> Floats:
+    def whole(self, tables: Floats, emissions: Sequence[Any]) -> Floats:
         """Return the vector of tables and emissions."""
         return self.layout.joined(tables, dict(zip(self.layout.emissions, emissions, strict=True)))
-
-    def log_prior(self, parameters: Floats) -> float:
-        """Return what the prior of the tables adds to the log-likelihood."""
-        return super().log_prior(parameters[: self.layout.tables.size])
 
 
 @dataclass(frozen=True, eq=False)
@@ -286,20 +243,19 @@ class MixedObjective(NumberObjective):
         """The total weight of the rows."""
         return float(sum(stretch.weights.sum() for stretch in self.stretches))
 
-    def responsibilities(self, parameters: Floats) -> Responsibilities:
+    def expected_parts(self, tables: Floats, emissions: Sequence[Any]) -> Responsibilities:
         """Return what the E-step finds in all rows."""
-        tables, emissions = self.layout.split(parameters)
-        return Responsibilities.total(self._each(tables, emissions))
+        named = dict(zip(self.layout.emissions, emissions, strict=True))
+        return reduce(add, self._each(tables, named))
 
     def _each(self, tables: Floats, emissions: Mapping[tuple[str, ...], Any]) -> Iterator[Responsibilities]:
         for stretch, numbers in zip(self.stretches, self.numbers, strict=True):
             found, shares = self.shares(stretch, tables, emissions)
-            found = found.numbered(numbers)
             statistics = {}
             for block, own in zip(stretch.blocks, shares, strict=True):
                 for group in block.groups:
                     statistics[group] = emissions[group].statistics(stretch.features[group], own)
-            yield Responsibilities(found.counts, statistics, found.log_likelihood, found.impossible)
+            yield Responsibilities(found.numbered(numbers), [statistics[group] for group in emissions])
 
     def shares(
         self, stretch: Stretch, tables: Floats, emissions: Mapping[tuple[str, ...], Emission]
@@ -337,13 +293,6 @@ class MixedObjective(NumberObjective):
             lines[(name,)] = table
         every = {**own, **lines}
         return np.concatenate([every[key].ravel() for key in stretch.layout.axes]), scale
-
-    def expected_parts(self, tables: Floats, emissions: Sequence[Any]) -> tuple[ExpectedCounts, list[Floats]]:
-        """Return expected counts of the tables' entries and the log-likelihood, and statistics of emissions."""
-        named = dict(zip(self.layout.emissions, emissions, strict=True))
-        found = Responsibilities.total(self._each(tables, named))
-        counted = ExpectedCounts(found.counts, found.log_likelihood, found.impossible)
-        return counted, [found.statistics[group] for group in named]
 
     def log_likelihood(self, parameters: Floats) -> float:
         """Return the log-likelihood of the rows; -inf if one is impossible."""

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from eigentree.arrays import Booleans, Floats, Integers
-    from eigentree.emissions.base import Emission
 
 __all__ = ["Evaluation", "ExpectedCounts", "Objective", "SimplexVector"]
 
@@ -147,7 +146,14 @@ class Objective(ABC):
 
     @abstractmethod
     def counted(self, parameters: Floats) -> ExpectedCounts:
-        """Return the expected counts and the log-likelihood of the data: the E-step."""
+        """Return the expected counts of the tables and the log-likelihood of the data."""
+
+    def expected_parts(self, tables: Floats, emissions: Sequence[Any]) -> tuple[ExpectedCounts, list[Any]]:
+        """Return expected counts of the tables' entries, and statistics of emissions: the E-step.
+
+        Emissions, or what stands in their place, need only have `states`, `lines` and `statistics`.
+        """
+        return self.counted(tables), []
 
     def log_likelihood(self, parameters: Floats) -> float:
         """Return the log-likelihood of the data; -inf if a row or sequence is impossible."""
@@ -160,20 +166,13 @@ class Objective(ABC):
         expected = here.update * here.totals
         return here.objective, np.divide(expected, parameters, out=np.zeros_like(parameters), where=used)
 
-    def parted(self, parameters: Floats) -> tuple[Floats, tuple[Emission, ...]]:
-        """Return the tables of a vector of parameters, end to end, and the emissions."""
+    def parted(self, parameters: Floats) -> tuple[Floats, tuple[Any, ...]]:
+        """Return the tables of a vector of parameters, end to end, and the emissions: what else is maximised."""
         return parameters, ()
 
-    def whole(self, tables: Floats, emissions: Sequence[Emission]) -> Floats:
+    def whole(self, tables: Floats, emissions: Sequence[Any]) -> Floats:
         """Return the vector of tables and emissions."""
         return tables
-
-    def expected_parts(self, tables: Floats, emissions: Sequence[Any]) -> tuple[ExpectedCounts, list[Floats]]:
-        """Return expected counts of the tables' entries and the log-likelihood, and statistics of emissions.
-
-        Emissions, or what stands in their place, need only have `states`, `lines` and `statistics`.
-        """
-        return self.counted(tables), []
 
     def em_update(self, parameters: Floats) -> Floats:
         """Return the parameters after one EM iteration."""
@@ -181,22 +180,30 @@ class Objective(ABC):
 
     def evaluated(self, parameters: Floats) -> Evaluation:
         """Return the objective of some parameters and the EM iteration from them, by one pass over the data."""
-        counts, objective, impossible = self.counted(parameters)
+        layout = self.layout.table_layout
+        tables, emissions = self.parted(parameters)
+        (counts, objective, impossible), statistics = self.expected_parts(tables, emissions)
         if self._has_prior.any():
-            objective += self.log_prior(parameters)
-            counts = counts + self.prior
-        if not self.layout.learned.all():
-            counts = np.where(self.layout.learned, counts, 0.0)
-        update = self.layout.normalised(counts, parameters)
-        return Evaluation(parameters, update, self.layout.totals(counts), objective, impossible)
+            objective += self.log_prior(tables)
+            counts = counts + self.prior[: len(tables)]
+        objective += sum(emission.log_prior() for emission in emissions)
+        if not layout.learned.all():
+            counts = np.where(layout.learned, counts, 0.0)
+        if impossible < 0:
+            pairs = zip(emissions, statistics, strict=True)
+            emissions = tuple(emission.maximised(own) for emission, own in pairs)
+        update = self.whole(layout.normalised(counts, tables), emissions)
+        # No parameter of an emission belongs to a distribution that was counted.
+        totals = np.pad(layout.totals(counts), (0, len(update) - len(counts)))
+        return Evaluation(parameters, update, totals, objective, impossible)
 
     @cached_property
     def _has_prior(self) -> Booleans:
-        return self.prior > 0
+        return np.asarray(self.prior[: len(self.layout.table_layout.learned)] > 0)
 
-    def log_prior(self, parameters: Floats) -> float:
-        """Return what the prior adds to the log-likelihood; -inf if a pseudo-count stands at a zero."""
-        own = parameters[self._has_prior]
+    def log_prior(self, tables: Floats) -> float:
+        """Return what the prior of the tables adds to the log-likelihood; -inf if a pseudo-count is at a zero."""
+        own = tables[self._has_prior]
         if not own.min(initial=1.0) > 0:
             return -math.inf
-        return float(self.prior[self._has_prior] @ np.log(own))
+        return float(self.prior[: len(tables)][self._has_prior] @ np.log(own))

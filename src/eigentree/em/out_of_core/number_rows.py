@@ -9,17 +9,17 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from threading import Lock
+from functools import reduce
+from operator import add
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eigentree.data.streams.encoded_stream import Scratch, kept_on_disk
 from eigentree.em.estep.unique_rows import margins
 from eigentree.em.mixed import mixed_rows
 from eigentree.em.mixed.mixed_objective import MixedLayout, MixedObjective, NumberObjective, Responsibilities
 from eigentree.em.mixed.mixed_rows import MixedRows
-from eigentree.errors import FileError
+from eigentree.em.out_of_core.stretch_file import StretchFile
 from eigentree.inference.threads import in_order
 
 if TYPE_CHECKING:
@@ -88,8 +88,8 @@ class DiskNumbers(NumberRows):
 
     def __init__(self, numbers: NumberColumns, rows: Encoded) -> None:
         self.numbers = numbers
-        self._file = _StretchFile(numbers.parts(rows.parts()), numbers.states)
-        self.count, self.margins = self._file.count, self._file.margins
+        self._file = _RowFile(numbers.parts(rows.parts()), numbers.states)
+        self.count, self.margins = self._file.rows, self._file.margins
 
     def taken(self, places: Integers) -> MixedRows:
         """Return the rows at some places among all, which rise."""
@@ -101,7 +101,7 @@ class DiskNumbers(NumberRows):
             first = number * self._file.size
             start, stop = np.searchsorted(places, [first, first + self._file.size])
             if stop > start:
-                yield self._file.read(number).taken(places[start:stop] - first)
+                yield self._file.part(number).taken(places[start:stop] - first)
 
     def objective(
         self,
@@ -113,7 +113,7 @@ class DiskNumbers(NumberRows):
         threads: int = 1,
     ) -> NumberObjective:
         """Return the objective of all rows, or of those at some places."""
-        file = self._file if places is None else _StretchFile(self._chosen(places), self.numbers.states)
+        file = self._file if places is None else _RowFile(self._chosen(places), self.numbers.states)
         prior = layout.prior(file.margins, pseudo_counts)
         return DiskObjective(layout, tuple(names), file, missing, prior, threads)
 
@@ -124,7 +124,7 @@ class DiskObjective(NumberObjective):
 
     vectors: MixedLayout
     names: tuple[str, ...]
-    file: _StretchFile
+    file: _RowFile
     missing: frozenset[str]
     prior: Floats
     threads: int
@@ -134,67 +134,48 @@ class DiskObjective(NumberObjective):
         """The total weight of the rows."""
         return self.file.weight
 
-    def responsibilities(self, parameters: Floats) -> Responsibilities:
+    def expected_parts(self, tables: Floats, emissions: Sequence[Any]) -> Responsibilities:
         """Return what the E-step finds in all rows; threads share the stretches."""
-        found = in_order(
-            lambda number: self._stretch(number).responsibilities(parameters), self.file.stretches, self.threads
-        )
-        return Responsibilities.total(found)
+
+        def run(number: int) -> Responsibilities:
+            return self._stretch(number).expected_parts(tables, emissions)
+
+        return reduce(add, in_order(run, self.file.stretches, self.threads))
 
     def log_likelihood(self, parameters: Floats) -> float:
         """Return the log-likelihood of the rows; -inf if one is impossible."""
         return sum(
             in_order(
-                lambda number: self._stretch(number).log_likelihood(parameters), self.file.stretches, self.threads
+                lambda number: self._stretch(number).log_likelihood(parameters),
+                self.file.stretches,
+                self.threads,
             )
         )
 
     def _stretch(self, number: int) -> MixedObjective:
-        rows = self.file.read(number)
+        rows = self.file.part(number)
         return MixedObjective.of(self.vectors, self.names, rows, self.missing, 0.0)
 
 
-class _StretchFile:
-    """Rows in a temporary file, in stretches of one length but for the last; it goes when this goes."""
+class _RowFile(StretchFile):
+    """Rows with numbers on disk."""
 
     def __init__(self, parts: Iterable[MixedRows], states: Mapping[str, int]) -> None:
         """Write rows, which come in parts of any sizes."""
-        self.size, self.stretches, self.count, self.weight = mixed_rows.STRETCH, 0, 0, 0.0
+        self.size, self.weight = mixed_rows.STRETCH, 0.0
         self.margins = {name: np.zeros(count + 1) for name, count in states.items()}
-        self._kinds: list[tuple[np.dtype[Any], tuple[int, ...]]] = []
-        self._lock = Lock()
-        with self._writing():
-            self._scratch = Scratch()
-        self._file: Any = self._scratch.file
+        super().__init__(self._counted(parts, states), self.size, "rows of numbers")
+
+    def _counted(self, parts: Iterable[MixedRows], states: Mapping[str, int]) -> Iterator[MixedRows]:
         for rows in _in_stretches(parts, self.size):
-            self._kinds = [(each.dtype, each.shape[1:]) for each in rows]
-            with self._writing():
-                for each in rows:
-                    self._file.write(each.tobytes("F"))
-            self.stretches += 1
-            self.count += len(rows.weights)
             self.weight += float(rows.weights.sum())
             for name, found in margins(rows.codes, rows.weights, states).items():
                 self.margins[name] += found
-        with self._writing():
-            self._file.flush()
+            yield rows
 
-    def _writing(self) -> Any:
-        """Raise `FileError` where there is no room."""
-        return kept_on_disk("rows of numbers", f", after {self.count:,} rows", ", or give fewer finish_rows")
-
-    def read(self, number: int) -> MixedRows:
+    def part(self, number: int) -> MixedRows:
         """Return the rows of a stretch."""
-        first = number * self.size
-        count = min(self.size, self.count - first)
-        every = [np.empty((count, *shape), kind, order="F") for kind, shape in self._kinds]
-        a_row = sum(each.nbytes for each in every) // count
-        with self._lock:
-            self._file.seek(first * a_row)
-            read = [self._file.readinto(each.T.data.cast("B")) for each in every]
-        if read != [each.nbytes for each in every]:
-            raise FileError(f"rows {first} and after cannot be read again: their file was cut short")
-        return MixedRows(*every)
+        return MixedRows(*self.read(number))
 
 
 def _in_stretches(parts: Iterable[MixedRows], size: int) -> Iterator[MixedRows]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -94,9 +94,9 @@ class ClusterObjective(NumberObjective):
         """The total weight of the rows."""
         return float(next(iter(self.total.margins.values())).sum())
 
-    def responsibilities(self, parameters: Floats) -> Responsibilities:
+    def expected_parts(self, tables: Floats, emissions: Sequence[Any]) -> Responsibilities:
         """Return what the E-step finds in all rows."""
-        found: Responsibilities = self.parts.reduced(_responsibilities, parameters)
+        found: Responsibilities = self.parts.reduced(MixedObjective.expected_parts, tables, emissions)
         return found
 
 
@@ -167,7 +167,3 @@ def _objective(
     assert part.rows is not None
     layout = MixedLayout(ParameterLayout.of(graph), blocks, emissions)
     return MixedObjective.of(layout, names, part.rows, missing, 0.0)
-
-
-def _responsibilities(objective: MixedObjective, parameters: Floats) -> Responsibilities:
-    return objective.responsibilities(parameters)

@@ -6,21 +6,19 @@ read, not mapped: mapped pages count as memory of the process, and copying costs
 
 from __future__ import annotations
 
-from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from eigentree.counting.pair_counts import PairCounts
-from eigentree.data.streams.encoded_stream import Scratch, Spool, in_stretches, kept_on_disk
+from eigentree.data.streams.encoded_stream import Spool, in_stretches
 from eigentree.em.estep.unique_rows import DistinctRows, margins
 from eigentree.em.out_of_core import parted_rows
 from eigentree.em.out_of_core.parted_rows import PartedRows
-from eigentree.errors import FileError
+from eigentree.em.out_of_core.stretch_file import StretchFile
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
-    from contextlib import AbstractContextManager
 
     from numpy.typing import NDArray
 
@@ -124,49 +122,29 @@ class _DistinctRowsOfChunks:
 
 
 class _LeafFile:
-    """Rows in a temporary file as leaves read them; it goes when this goes."""
+    """Rows on disk as leaves read them."""
 
     def __init__(self, expectation: Expectation, chunks: Chunks, threads: int, weighted: bool) -> None:
         """Write rows, which come in chunks of any sizes; `weighted` where any chunk has weights."""
-        self._expectation, self._threads = expectation, threads
-        self._rows, self.weight = 0, 0.0
+        self._expectation, self._threads, self.weight = expectation, threads, 0.0
         self._line_weights = np.zeros(expectation.line_count)
         self._ones = None if weighted else np.ones(STRETCH)
-        self._lock = Lock()
-        with self._writing():
-            self._scratch = Scratch()
-        self._file: Any = self._scratch.file
-        for own, given in in_stretches(chunks, STRETCH):
-            codes = expectation.leaf_codes(own)
-            weights = np.ones(len(own)) if given is None else given.astype(np.float64)
-            with self._writing():
-                self._file.write(codes.tobytes())
-                if weighted:
-                    self._file.write(weights.tobytes())
-            self._rows += len(weights)
-            self.weight += float(weights.sum())
-            self._line_weights += expectation.line_weights(codes, weights)
-        with self._writing():
-            self._file.flush()
+        self._file = StretchFile(self._read_by_leaves(chunks), STRETCH, "the codes of rows")
 
-    def _writing(self) -> AbstractContextManager[None]:
-        """Raise `FileError` where there is no room."""
-        return kept_on_disk("the codes of rows", f", after {self._rows:,} rows", ", or give fewer finish_rows")
+    def _read_by_leaves(self, chunks: Chunks) -> Iterator[list[NDArray[Any]]]:
+        for own, given in in_stretches(chunks, STRETCH):
+            codes = self._expectation.leaf_codes(own)
+            weights = np.ones(len(own)) if given is None else given.astype(np.float64)
+            self.weight += float(weights.sum())
+            self._line_weights += self._expectation.line_weights(codes, weights)
+            yield [codes.T, weights] if self._ones is None else [codes.T]
 
     def _stretch(self, number: int) -> tuple[Codes, Floats, int]:
-        first, leaves, code_type = number * STRETCH, self._expectation.leaf_count, self._expectation.code_type
-        count = min(STRETCH, self._rows - first)
-        codes: Codes = np.empty((leaves, count), code_type)
-        weights = np.empty(count) if self._ones is None else self._ones[:count]
-        held = [codes, weights] if self._ones is None else [codes]
-        with self._lock:
-            self._file.seek(first * (leaves * code_type.itemsize + 8 * (self._ones is None)))
-            read = [self._file.readinto(array.data.cast("B")) for array in held]
-        if read != [array.nbytes for array in held]:
-            raise FileError(f"the codes of rows {first} and after cannot be read again: their file was cut short")
-        return codes, weights, first
+        codes, *weights = self._file.read(number)
+        ones = self._ones
+        return codes.T, weights[0] if ones is None else ones[: len(codes)], number * STRETCH
 
     def counted(self, parameters: Floats) -> ExpectedCounts:
         """Return the expected counts and the log-likelihood of all rows."""
-        stretches = -(-self._rows // STRETCH)
+        stretches = self._file.stretches
         return self._expectation.over(parameters, self._stretch, stretches, self._line_weights, self._threads)

@@ -13,8 +13,8 @@ from eigentree.data.tables.restore import filled_rows, sampled_rows
 from eigentree.data.tables.rows import Rows
 from eigentree.data.tables.state_rules import ReadOptions
 from eigentree.data.tables.weights import positive_weights, warn_of_few
-from eigentree.em.chain_fit import ChainLayout
-from eigentree.em.forest_fit import ForestObjective, fit_forest
+from eigentree.em.chain_fit import ChainLayout, fit_chain
+from eigentree.em.forest_fit import ForestFit, ForestObjective
 from eigentree.em.mixed.emission_choice import checked_emissions
 from eigentree.em.number_chains import NumberChainLayout, channel_families, chosen_families, started_emissions
 from eigentree.em.optimize.stopping import SHARE_OF_ERROR, Stopping
@@ -158,7 +158,8 @@ class HiddenMarkovTree(ChainTablesMixin, IterativeMixin):
         tol = self.tol
         if tol is None:
             tol = Stopping.within_chance(SHARE_OF_ERROR, objective.layout.free_count, objective.weight).tol
-        found = fit_forest(objective, Stopping("gain", float(tol)), self.max_iter, self.init, self.n_init, random)
+        fit = ForestFit(objective, Stopping("gain", float(tol)), self.max_iter)
+        found = fit_chain(fit, self.init, self.n_init, random)
         *_, state = self._followed(
             ((None, objective, each) for each in found), self.max_iter * self.n_init, self.max_iter
         )

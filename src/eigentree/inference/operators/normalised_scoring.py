@@ -31,9 +31,9 @@ from eigentree.inference.operators.operator_layout import LinePool
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from eigentree.arrays import Codes, Floats, Integers
+    from eigentree.arrays import Booleans, Codes, Floats, Integers
 
-__all__ = ["ChainRule", "ChainRuleNode", "ChainRuleScores", "Floor", "floor_of"]
+__all__ = ["ChainRule", "ChainRuleNode", "ChainRuleScores", "Floor", "clipped_tables", "floor_of"]
 
 NOWHERE = -1
 
@@ -67,6 +67,21 @@ def floor_of(share: float, marginals: Sequence[Floats]) -> Floor:
     """Return the floor that gives cells a share of their columns' own distributions."""
     sizes = [len(marginal) for marginal in marginals]
     return Floor(float(share), np.concatenate(marginals), np.cumsum([0, *sizes[:-1]]))
+
+
+def clipped_tables(tables: Floats, instead: Floats, weight: float = 1.0) -> tuple[Floats, Floats, Booleans]:
+    """Return the distributions that lines of signed tables become, how much was negative, and what was usable.
+
+    In place of what is negative stands another distribution, so many times; it stands alone where nothing is
+    positive.
+    """
+    positive = np.maximum(tables, 0.0)
+    kept = positive.sum(axis=1, keepdims=True)
+    clipped = np.maximum(kept - tables.sum(axis=1, keepdims=True), 0.0)
+    usable: Booleans = (kept > 0) & np.isfinite(kept)
+    made = np.zeros_like(tables) + instead
+    np.divide(positive + weight * clipped * instead, kept + weight * clipped, out=made, where=usable)
+    return made, clipped[:, 0], usable[:, 0]
 
 
 @dataclass(frozen=True, eq=False)

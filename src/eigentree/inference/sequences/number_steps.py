@@ -18,7 +18,7 @@ import numpy as np
 from eigentree.core.sequences.forward_backward import expected_sequences, log_prob_sequences, split_links
 from eigentree.data.sequences.inputs import InputSequences
 from eigentree.emissions.base import Emission
-from eigentree.inference.sequences.sequence_passes import Symbols, merged_repeats, parts_of
+from eigentree.inference.sequences.sequence_passes import Symbols, following_steps, merged_repeats, parts_of
 from eigentree.inference.threads import in_order
 
 if TYPE_CHECKING:
@@ -335,9 +335,7 @@ class NumberPass:
     @property
     def pairs(self) -> tuple[Integers, Integers]:
         """The steps that follow another one in their sequence: first those before them, then they themselves."""
-        first = np.zeros(len(self.codes) + 1, np.bool_)
-        first[self.starts] = True
-        after = np.flatnonzero(~first[:-1])
+        after = following_steps(self.starts)
         return after - 1, after
 
     def blocks(self, count: int) -> tuple[NumberPass, NumberPass] | None:

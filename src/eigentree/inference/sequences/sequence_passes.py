@@ -29,6 +29,7 @@ __all__ = [
     "SequencePass",
     "Symbols",
     "UsedCounts",
+    "following_steps",
     "marginal_chains",
     "merged_repeats",
     "parts_of",
@@ -200,6 +201,13 @@ def parts_of(
     return [numbers[groups % parts == part] for part in range(parts)]
 
 
+def following_steps(starts: Integers) -> Integers:
+    """Return the steps that follow another one in their sequence."""
+    first = np.zeros(starts[-1] + 1, np.bool_)
+    first[starts] = True
+    return np.flatnonzero(~first[:-1])
+
+
 @dataclass(frozen=True, eq=False)
 class SequencePass:
     """Sequences that are passed through again and again.
@@ -234,6 +242,12 @@ class SequencePass:
     def changes(self) -> Integers:
         """For each step, how often the symbol has changed before it."""
         return np.concatenate([[0], np.cumsum(np.diff(self.symbols.steps.astype(np.int64)) != 0)])
+
+    @property
+    def pairs(self) -> tuple[Integers, Integers]:
+        """The steps that follow another one in their sequence: first those before them, then they themselves."""
+        after = following_steps(self.starts)
+        return after - 1, after
 
     def weighing(self, weights: Floats) -> SequencePass:
         """Return the pass with other weights."""

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -33,7 +33,10 @@ if TYPE_CHECKING:
 
     from eigentree.arrays import Floats, Integers
     from eigentree.data.treebanks.tree_rows import GrammarSymbols
-    from eigentree.spectral.grammars.grammar_moments import GrammarMoments
+    from eigentree.spectral.grammars.exact_moments import ExactMoments
+    from eigentree.spectral.grammars.grammar_moments import CountedMoments
+
+    GrammarMoments: TypeAlias = CountedMoments | ExactMoments
 
 __all__ = ["SpectralGrammarFit", "learn_grammar"]
 

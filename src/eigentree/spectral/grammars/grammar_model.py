@@ -18,6 +18,7 @@ from eigentree.counting.tree_windows import TreeWindows, held_trees
 from eigentree.data.treebanks.tree import Tree
 from eigentree.data.treebanks.tree_rows import TreeRows
 from eigentree.errors import DataError
+from eigentree.inference.operators.normalised_scoring import clipped_tables
 from eigentree.spectral.grammars.grammar_learning import learn_grammar
 from eigentree.spectral.grammars.grammar_moments import CountedMoments
 from eigentree.spectral.grammars.grammar_operators import scaled
@@ -127,21 +128,11 @@ class SpectralGrammar:
     def expansions(self, label: int, outside: Floats) -> tuple[Floats, Floats]:
         """Return the distribution over rules and then words of nodes of a label, and how much was negative."""
         head = self.operators.heads[label]
-        table = outside[:, : head.shape[1]] @ head.T
-        positive = np.maximum(table, 0.0)
-        kept = positive.sum(axis=1, keepdims=True)
-        clipped = np.maximum(kept - table.sum(axis=1, keepdims=True), 0.0)
         # Below zero is what noise has made of it, so in place of it stands what is surest.
-        usable = (kept > 0) & np.isfinite(kept)
         without = np.maximum(head[:, 0], 0.0)
         without /= max(float(without.sum()), np.finfo(float).tiny)
-        own = np.divide(
-            positive + CLIPPED * clipped * without,
-            kept + CLIPPED * clipped,
-            out=np.zeros_like(table) + without,
-            where=usable,
-        )
-        return own, np.where(usable, clipped, 1.0)[:, 0]
+        own, clipped, usable = clipped_tables(outside[:, : head.shape[1]] @ head.T, without, CLIPPED)
+        return own, np.where(usable, clipped, 1.0)
 
     def words(self, rows: TreeRows) -> tuple[Integers, Floats]:
         """Return the nodes whose word is missing, and the distribution of each over all words, given the rest."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from eigentree.counting.tree_windows import TreeWindows
     from eigentree.data.treebanks.tree_rows import GrammarSymbols
 
-__all__ = ["CountedMoments", "FeatureMaps", "GrammarMoments", "ProjectedMoments"]
+__all__ = ["CountedMoments", "FeatureMaps", "ProjectedMoments"]
 
 
 class FeatureMaps(NamedTuple):
@@ -53,43 +53,6 @@ class ProjectedMoments(NamedTuple):
     rules: list[Floats]
     lexicon: Floats
     roots: Floats
-
-
-class GrammarMoments(Protocol):
-    """What a grammar is learned from."""
-
-    @property
-    def symbols(self) -> GrammarSymbols:
-        """The labels, words and rules."""
-
-    @property
-    def exact(self) -> bool:
-        """Whether there is no noise."""
-
-    @property
-    def nodes(self) -> Floats:
-        """How many nodes of each label there are, or are expected in a tree."""
-
-    @property
-    def rules(self) -> Floats:
-        """How many nodes of each rule."""
-
-    @property
-    def lexicon(self) -> Floats:
-        """How many nodes of each pair of the lexicon."""
-
-    @property
-    def roots(self) -> Floats:
-        """How many roots of each label."""
-
-    def pair(self, label: int) -> PairMoment:
-        """Return the moment of the features that nodes of a label have, as the joint table of two columns."""
-
-    def deviations(self, label: int, maps: FeatureMaps) -> tuple[Floats, Floats]:
-        """Return the standard deviations of mapped features, 1 where they are of no consequence."""
-
-    def projected(self, maps: Sequence[FeatureMaps]) -> ProjectedMoments:
-        """Return the means of mapped features."""
 
 
 @dataclass(frozen=True, eq=False)

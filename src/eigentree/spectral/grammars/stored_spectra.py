@@ -15,10 +15,11 @@ from eigentree.inference.grammars.stored_grammar import (
     read_symbols,
     symbols_content,
 )
-from eigentree.io.documents import Section, number, plain
+from eigentree.io.documents import Section, plain
 from eigentree.spectral.grammars.grammar_model import SpectralGrammar
 from eigentree.spectral.grammars.grammar_operators import GrammarOperators
 from eigentree.spectral.grammars.grammar_report import GrammarReport, LabelReport
+from eigentree.spectral.learn.stored_fit import read_tried, tried_content
 
 if TYPE_CHECKING:
     from eigentree.io.stores import Reader, Writer
@@ -69,7 +70,7 @@ def spectra_content(writer: Writer, report: GrammarReport) -> dict[str, Any]:
         "sizes": [len(each.singular_values) for each in report.labels],
         "trees": plain(report.trees, "the number of trees"),
         "shrinkage": plain(report.shrinkage, "the shrinkage"),
-        "tried": [[plain(part, "what was tried") for part in (*pair, mean)] for pair, mean in report.tried.items()],
+        "tried": tried_content(report.tried),
     }
 
 
@@ -82,11 +83,6 @@ def read_spectra(reader: Reader, content: Any, model: SpectralGrammar) -> Gramma
         raise FileError("a label has as many singular values as its rank at most, or one more")
     values = reader.flat("singular_values", [(size,) for size in sizes])
     nodes, noise = (reader.floats(name, len(names)).tolist() for name in ("nodes", "noise"))
-    tried = {}
-    for line in entry.items("tried"):
-        if type(line) is not list or len(line) != 3:
-            raise FileError("what was tried is a shrinkage, a floor and a score")
-        shrinkage, floor, mean = (number(part, entry.at("tried")) for part in line)
-        tried[shrinkage, floor] = mean
+    tried = read_tried(entry)
     labels = map(LabelReport, names, nodes, ranks, values, noise)
     return GrammarReport(tuple(labels), entry.number("trees"), sum(nodes), entry.number("shrinkage"), tried)

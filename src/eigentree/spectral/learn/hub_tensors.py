@@ -214,20 +214,7 @@ def _fitted(covariance: Floats, parts: Sequence[slice], rank: int) -> tuple[Floa
     within = np.zeros(covariance.shape[-2:], bool)
     for part in parts:
         within[part, part] = True
-    starts = (_completed(covariance, parts, rank), covariance)
-    found = [_settled(covariance, within, start, rank) for start in starts]
-    misfits = [
-        (((vectors * values[..., None, :]) @ np.swapaxes(vectors, -1, -2) - covariance) ** 2 * ~within).sum(
-            axis=(-2, -1)
-        )
-        for values, vectors in found
-    ]
-    (values, vectors), (other_values, other_vectors) = found
-    better = misfits[0] <= misfits[1]
-    return (
-        np.where(better[..., None], values, other_values),
-        np.where(better[..., None, None], vectors, other_vectors),
-    )
+    return _settled(covariance, within, _completed(covariance, parts, rank), rank)
 
 
 def _completed(covariance: Floats, parts: Sequence[slice], rank: int) -> Floats:

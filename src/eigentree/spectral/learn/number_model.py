@@ -14,6 +14,7 @@ from eigentree.counting.levels.number_scales import level_rows
 from eigentree.data.tables.columns import Columns
 from eigentree.data.tables.rows import Rows, rows_at_a_time
 from eigentree.errors import DataError
+from eigentree.inference.operators.normalised_scoring import clipped_tables
 from eigentree.spectral.learn.level_density import LevelDensity
 from eigentree.spectral.learn.spectral_fit import SpectralModel
 from eigentree.validation import FILL_METHODS, FillMethod, Seed, different_names, generator, one_of, our_arithmetic
@@ -131,13 +132,8 @@ class SpectralNumberModel(SpectralModel):
     def _level_table(self, codes: Codes, column: int) -> tuple[Floats, Booleans]:
         (raw,) = self.operators.tables(codes, [column])
         marginal = self.marginals[column]
-        table = np.maximum(raw, 0.0)
-        kept, total = table.sum(axis=1, keepdims=True), raw.sum(axis=1, keepdims=True)
-        clipped = kept - total
-        usable = (total > 0) & np.isfinite(kept)
-        own = np.divide(table + clipped * marginal, kept + clipped, out=np.zeros_like(table), where=usable)
-        made = np.where(usable, (1.0 - self.floor) * own + self.floor * marginal, marginal)
-        return np.asarray(made), np.asarray(~usable[:, 0])
+        own, _, usable = clipped_tables(raw, marginal)
+        return np.asarray((1.0 - self.floor) * own + self.floor * marginal), ~usable
 
     @our_arithmetic
     def impute(  # type: ignore[override]

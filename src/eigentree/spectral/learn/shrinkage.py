@@ -48,6 +48,7 @@ __all__ = [
     "choose",
     "choose_class_shrinkage",
     "chosen",
+    "hat_counts",
     "hat_options",
     "model_of",
     "usual_floor",
@@ -256,11 +257,17 @@ def hat_options(plan: ViewPlan, statistics: Statistics, hats: int | None = None)
         return [()]
     ranks = {node.observed: node.generic_rank for node in plan.nodes}
     least = max(ranks[name] for name, own in zip(plan.graph.observed, counted, strict=True) if own)
-    fitting = [own for own in HATS if least <= own <= max(counted)] or [max(counted)]
+    every = hat_counts(statistics.rows, least, max(counted), hats)
+    return [tuple(own if each else 0 for each in counted) for own in every]
+
+
+def hat_counts(rows: float, least: int, most: int, hats: int | None = None) -> list[int]:
+    """Return the numbers of hats to choose from, the usual one for so many rows first; or the given one alone."""
+    fitting = [own for own in HATS if least <= own <= most] or [most]
     if hats is not None:
         fitting = [min(max(hats, fitting[0]), fitting[-1])]
-    usual = min(max(usual_hats(statistics.rows), fitting[0]), fitting[-1])
-    return [tuple(own if each else 0 for each in counted) for own in sorted(fitting, key=lambda own: own != usual)]
+    usual = min(max(usual_hats(rows), fitting[0]), fitting[-1])
+    return sorted(fitting, key=lambda own: own != usual)
 
 
 def _trial(fit: SpectralFit, codes: Codes, marginals: tuple[Floats, ...]) -> HeldOutScore:

@@ -42,9 +42,11 @@ __all__ = [
     "read_report",
     "read_sequence_model",
     "read_sequence_statistics",
+    "read_tried",
     "report_content",
     "sequence_model_content",
     "sequence_statistics_content",
+    "tried_content",
 ]
 
 
@@ -169,7 +171,7 @@ def report_content(report: SpectralReport) -> dict[str, Any]:
     """Return the document of what a report says beyond the fit itself."""
     return {
         "rows": plain(report.rows, "the number of rows"),
-        "tried": [[plain(part, "what was tried") for part in (*pair, mean)] for pair, mean in report.tried.items()],
+        "tried": tried_content(report.tried),
         "clipping": [plain(part, "the clipping") for part in report.clipping],
         "seen": [plain(separator.seen, "a rank") for separator in report.separators],
     }
@@ -178,24 +180,34 @@ def report_content(report: SpectralReport) -> dict[str, Any]:
 def read_report(content: Any, model: SpectralModel) -> SpectralReport:
     """Return the report of a document on a model."""
     entry = Section(content, "a report", ("rows", "tried", "clipping", "seen"))
-    tried = {}
-    for line in entry.items("tried"):
-        if type(line) is not list or len(line) != 3:
-            raise FileError("what was tried is a shrinkage, a floor and a score")
-        shrinkage, floor, mean = (number(part, entry.at("tried")) for part in line)
-        tried[shrinkage, floor] = mean
     parts = entry.items("clipping")
     if len(parts) != len(Clipping._fields):
         raise FileError("the clipping of a report has four numbers")
     floor, share, refused = (number(part, entry.at("clipping")) for part in parts[:3])
     clipping = Clipping(floor, share, refused, whole(parts[3], entry.at("clipping")))
     rows = _at_least_0(entry["rows"], entry.at("rows"))
-    report = SpectralReport.of(model.fit, rows, model.shrinkage, tried, None, clipping)
+    report = SpectralReport.of(model.fit, rows, model.shrinkage, read_tried(entry), None, clipping)
     seen = [_at_least_0(each, entry.at("seen")) for each in entry.items("seen")]
     if len(seen) != len(report.separators):
         raise FileError("a report has one line per separator")
     lines = zip(report.separators, seen, strict=True)
     return replace(report, separators=tuple(replace(separator, seen=rank) for separator, rank in lines))
+
+
+def tried_content(tried: Mapping[tuple[float, float], float]) -> list[list[Any]]:
+    """Return what was tried, and what came of it, as a document."""
+    return [[plain(part, "what was tried") for part in (*pair, mean)] for pair, mean in tried.items()]
+
+
+def read_tried(entry: Section) -> dict[tuple[float, float], float]:
+    """Return the score of each shrinkage and floor that was tried, of the document of a report."""
+    tried = {}
+    for line in entry.items("tried"):
+        if type(line) is not list or len(line) != 3:
+            raise FileError("what was tried is a shrinkage, a floor and a score")
+        shrinkage, floor, mean = (number(part, entry.at("tried")) for part in line)
+        tried[shrinkage, floor] = mean
+    return tried
 
 
 def _at_least_0(content: Any, what: str) -> float:

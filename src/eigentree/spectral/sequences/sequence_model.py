@@ -15,11 +15,11 @@ from eigentree.core.sequences.operator_steps import (
     smooth_sequences,
 )
 from eigentree.counting.holdout_sample import held_share
-from eigentree.counting.levels.hats import HATS, level_codes, numbers_in_levels, usual_hats
+from eigentree.counting.levels.hats import HATS, MOST_HATS, level_codes, numbers_in_levels
 from eigentree.counting.window_counts import batches_of_steps
-from eigentree.inference.operators.normalised_scoring import ChainRuleScores, floor_of
+from eigentree.inference.operators.normalised_scoring import ChainRuleScores, clipped_tables, floor_of
 from eigentree.inference.threads import in_order
-from eigentree.spectral.learn.shrinkage import FOLDS, LEAST_LOG, MANY_SAMPLES, chosen
+from eigentree.spectral.learn.shrinkage import FOLDS, LEAST_LOG, MANY_SAMPLES, chosen, hat_counts
 from eigentree.spectral.sequences.window_operators import (
     cell_marginals,
     learn_windows,
@@ -252,12 +252,8 @@ class SpectralSequenceModel:
         operators, marginal = self.operators, self.marginals[channel]
         rank, first = int(operators.ranks[channel]), int(operators.first_head[channel])
         table = messages @ operators.heads[first : first + rank * len(marginal)].reshape(rank, len(marginal))
-        positive = np.maximum(table, 0.0)
-        kept = positive.sum(axis=1, keepdims=True)
-        clipped = operators.clipping[channel] * (kept - table.sum(axis=1, keepdims=True))
-        usable = (kept > 0) & np.isfinite(kept)
-        own = np.divide(positive + clipped * marginal, kept + clipped, out=np.zeros_like(table), where=usable)
-        return np.asarray(np.where(usable, (1 - self.floor) * own + self.floor * marginal, marginal))
+        own, _, _ = clipped_tables(table, marginal, float(operators.clipping[channel]))
+        return np.asarray((1 - self.floor) * own + self.floor * marginal)
 
     @our_arithmetic
     def filled(
@@ -381,14 +377,9 @@ def _options(statistics: SequenceStatistics, scaled: bool | None, hats: int | No
     if not any(plan.hats):
         return [(own, HATS[0]) for own in ((True, False) if scaled is None else (scaled,))]
     # Hats are about equally frequent, so that scaling is no question.
-    scale = scaled is not False
-    if hats is not None:
-        return [(scale, hats)]
-    # As many as there are features, at least.
     least = max(rank for rank, own in zip(plan.leaf_ranks, plan.hats, strict=True) if own)
-    usual = max(usual_hats(statistics.steps), min((own for own in HATS if own >= least), default=HATS[-1]))
-    others = [own for own in HATS if own >= least and own != usual]
-    return [(scale, own) for own in (usual, *others)]
+    every = hat_counts(statistics.steps, least, MOST_HATS, hats)
+    return [(scaled is not False, own) for own in every]
 
 
 def _trial(model: SpectralSequenceModel, pieces: SequencePieces) -> HeldOutScore:
