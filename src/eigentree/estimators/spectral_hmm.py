@@ -187,11 +187,8 @@ class SpectralHMM(SpectralMixin, SequenceMixin):
             (see the notes of the class).
         """
         self._check_parameters()
-        if isinstance(X, Sequences):
-            given = X
-        else:
-            X, inputs = split_frame(X, inputs)
-            given = Sequences.learned(X, lengths, self.sequence, self.time, ReadOptions.of(self))
+        X, inputs = split_frame(X, inputs)
+        given = Sequences.learned(X, lengths, self.sequence, self.time, ReadOptions.of(self))
         self._ignore(y, lengths, given)
         if inputs is not None:
             return self._transducer(given, inputs, sample_weight)

@@ -104,7 +104,8 @@ def label_array(y: Any, rows: int) -> NDArray[Any]:
         raise DataError(f"y needs one label per row, shape ({rows},), not lists of different lengths") from None
     except Exception as error:  # what an object's own __array__ raises
         raise DataError(f"y cannot be read as labels: {type(error).__name__}: {error}") from None
-    listed = getattr(y, "to_pylist", None) or getattr(y, "to_list", None)
+    own = () if isinstance(y, np.ndarray) else ("to_pylist", "tolist", "to_list")
+    listed = next((getattr(y, name) for name in own if hasattr(y, name)), None)
     if listed is not None and given.ndim == 1 and given.dtype.kind == "f" and np.isnan(given).any():
         # numpy was given floats only since some are missing.
         given = object_array(listed())
