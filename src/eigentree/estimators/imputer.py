@@ -23,15 +23,10 @@ if TYPE_CHECKING:
     from eigentree.data.tables.columns import Columns
     from eigentree.validation import Seed
 
-__all__ = ["OUTPUTS", "JunctionTreeImputer", "default_estimator"]
+__all__ = ["OUTPUTS", "JunctionTreeImputer"]
 
 OUTPUTS = ("default", "pandas", "polars")
 """What `set_output` takes: rows as they came, or frames of a library."""
-
-
-def default_estimator(random_state: Seed) -> EMJunctionTree:
-    """Return the unfitted model that imputes where no estimator is given: its structure is learned too."""
-    return EMJunctionTree(random_state=random_state, handle_unknown="missing")
 
 
 @estimator_class
@@ -97,7 +92,9 @@ class JunctionTreeImputer(Parameters):
             How often each row counts.
         """
         one_of("method", self.method, FILL_METHODS)
-        estimator = default_estimator(self.random_state) if self.estimator is None else self.estimator
+        estimator = self.estimator
+        if estimator is None:
+            estimator = EMJunctionTree(random_state=self.random_state, handle_unknown="missing")
         require_estimator(estimator)
         return self._become({"estimator_": cloned(estimator).fit(X, sample_weight=sample_weight)})
 

@@ -153,7 +153,6 @@ class SpectralHMM(SpectralMixin, SequenceMixin):
     model_: SpectralSequenceModel = field(init=False)
     statistics_: SequenceStatistics = field(init=False)
     report_: SequenceReport = field(init=False)
-    columns_: Columns = field(init=False)
 
     @property
     def hats_(self) -> int:
