@@ -132,6 +132,7 @@ class LatentClassModel(EMJunctionTree, NumberOfClasses):
     measurement_invariance: bool | Sequence[str] = True
     known_class: str | None = None
 
+    # Not for users to choose here.
     stopping: Rule = field(init=False, default="gain")
     accelerate: bool = field(init=False, default=True)
     validation_fraction: float = field(init=False, default=0.0)

@@ -98,6 +98,7 @@ class MixtureHMM(EMHMM, NumberOfClusters):
 
     _: KW_ONLY
     order: int = 1
+    # Not for users to choose here.
     start: None = field(init=False, default=None)
     inputs_affect: str = field(init=False, default="start")
 
