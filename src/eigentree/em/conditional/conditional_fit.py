@@ -13,9 +13,8 @@ from eigentree.em.conditional.conditional_objective import ConditionalObjective
 from eigentree.em.conditional.free_coordinates import FreeCoordinates
 from eigentree.em.holdout import folds_of
 from eigentree.em.mixed.mixed_objective import MixedLayout, MixedObjective
-from eigentree.em.optimize.lbfgs import MEMORY
 from eigentree.em.optimize.run import em_run
-from eigentree.em.optimize.stopping import SHORTEST_STRETCH, USUAL_TOLERANCES, Stopping
+from eigentree.em.optimize.stopping import SHARE_OF_ERROR, USUAL_TOLERANCES, Stopping
 from eigentree.em.smoothing import PSEUDO_COUNTS
 from eigentree.em.tree_objective import TreeObjective
 from eigentree.inference.threads import one_thread
@@ -33,9 +32,9 @@ ALPHAS = (100.0, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001)
 """Penalties to choose from, half an order of magnitude apart: standard deviations of log-odds from 0.1, at which
 hardly anything moves, to about 30, beyond which probabilities are 0 or 1."""
 
-
-TOLERANCE = USUAL_TOLERANCES["gain"] / SHORTEST_STRETCH**2
-"""L-BFGS ends when an iteration gains less, in nats per label; what is left of such gains is EM's tolerance."""
+MEMORY = 100
+"""How many earlier steps L-BFGS looks back on: its products with these cost less than a pass over rows, and where
+numbers are collinear it needs half as many steps as with 10."""
 
 
 class ConditionalFit(NamedTuple):
@@ -156,7 +155,8 @@ def fit_conditional(
         rows.conditional(rows.rows, start), conditional_weight=conditional_weight, alpha=float(alpha)
     )
     known = rows.known(rows.rows)
-    at, converged = _maximised(objective, np.zeros(objective.coordinates.size), known, max_iter)
+    stopping = Stopping("gain", USUAL_TOLERANCES["gain"])
+    at, converged = _maximised(objective, np.zeros(objective.coordinates.size), known, stopping, max_iter)
     return ConditionalFit(objective.coordinates.moved(at), float(alpha), tried, converged)
 
 
@@ -165,21 +165,26 @@ def _chosen(
 ) -> tuple[float, dict[float, float]]:
     """Return the penalty with the highest held-out log P(label | observed), and that of each that was tried.
 
-    Weaker and weaker ones are tried while it rises, each from where the last one ended.
+    Weaker and weaker ones are tried while it rises, each from where the last one ended, and each as far as is
+    more than a small share of what chance makes of the rows.
     """
     training, held, places = [], [], []
     for fold in folds_of(rows.divided, 0.0, random):
         own = rows.refitted(fold.rows, start, max_iter)
         objective = replace(rows.conditional(fold.rows, own), conditional_weight=conditional_weight)
-        training.append((objective, rows.known(fold.rows)))
+        count, known = objective.coordinates.size, rows.known(fold.rows)
+        training.append((objective, known, Stopping.within_chance(SHARE_OF_ERROR, count, known)))
         held.append((rows.conditional(fold.validation, own), rows.known(fold.validation)))
-        places.append(np.zeros(objective.coordinates.size))
+        places.append(np.zeros(count))
     tried: dict[float, float] = {}
     best = math.inf
     for alpha in (math.inf, *ALPHAS):
         if math.isfinite(alpha):
             pairs = zip(training, places, strict=True)
-            places = [_maximised(replace(own, alpha=alpha), at, known, max_iter)[0] for (own, known), at in pairs]
+            places = [
+                _maximised(replace(own, alpha=alpha), at, known, near, max_iter)[0]
+                for (own, known, near), at in pairs
+            ]
         total = sum(fold.log_likelihood(at) for (fold, _), at in zip(held, places, strict=True))
         tried[alpha] = total / sum(weight for _, weight in held)
         if tried[alpha] < tried[best]:
@@ -188,15 +193,24 @@ def _chosen(
     return best, tried
 
 
-def _maximised(objective: ConditionalObjective, start: Floats, weight: float, max_iter: int) -> tuple[Floats, bool]:
+def _maximised(
+    objective: ConditionalObjective, start: Floats, weight: float, stopping: Stopping, max_iter: int
+) -> tuple[Floats, bool]:
     """Return where L-BFGS ends from a start, and whether it has converged, given the weight of known labels."""
-    from scipy.optimize import minimize
+    from scipy.optimize import OptimizeResult, minimize
+
+    history: list[float] = []
 
     def loss(at: Floats) -> tuple[float, Floats]:
         value, gradient = objective.value_and_gradient(at)
         return -value / weight, -gradient / weight
 
-    options = {"maxiter": max_iter, "maxcor": MEMORY, "ftol": TOLERANCE, "gtol": 0.0}
+    def after_step(intermediate_result: OptimizeResult) -> None:
+        history.append(-weight * float(intermediate_result.fun))
+        if stopping.reached(history, weight):
+            raise StopIteration
+
+    options = {"maxiter": max_iter, "maxcor": MEMORY, "ftol": 0.0, "gtol": 0.0}
     with one_thread():
-        found = minimize(loss, start, jac=True, method="L-BFGS-B", options=options)
+        found = minimize(loss, start, jac=True, method="L-BFGS-B", callback=after_step, options=options)
     return np.asarray(found.x), bool(found.status != 1)
