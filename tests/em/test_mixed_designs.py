@@ -116,7 +116,7 @@ def test_a_larger_design_needs_a_gain_beyond_a_standard_error() -> None:
 def test_numbers_that_repeat_do_not_shrink_priors_without_end() -> None:
     """A third of the cells is zero, where a density could be as high as it likes."""
     random = np.random.default_rng(3)
-    cells = np.where(random.random((150, 3)) < 0.3, 0.0, random.normal(size=(150, 3)))
+    cells = np.where(random.random((100, 3)) < 0.3, 0.0, random.normal(size=(100, 3)))
     model = et.EMJunctionTree(random_state=0).fit(pd.DataFrame(cells, columns=list("abc")))
     for trial in model.search_.trials:
         groups, prior = trial.emissions.removeprefix("normal_scores of ").removeprefix("full of ").split(", prior ")

@@ -300,15 +300,15 @@ def test_ordered_labels_are_numbers_of_a_stream_too(tmp_path: Path) -> None:
 
 def test_designs_are_compared_on_rows_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     columns = ["a", "c", "size"]
-    few = [TABLE[columns][start : start + 60] for start in range(0, 300, 60)]
-    near = et.EMJunctionTree("auto", random_state=0).fit(TABLE[columns][:300])
+    few = [TABLE[columns][start : start + 30] for start in range(0, 120, 30)]
+    near = et.EMJunctionTree("auto", random_state=0).fit(TABLE[columns][:120])
     far = et.EMJunctionTree("auto", random_state=0).fit(iter(few))
     assert (far.score_samples(TABLE[columns]) == near.score_samples(TABLE[columns])).all()
-    assert far.finish_rows_ == 300
-    small_memory(monkeypatch, 200)
-    with pytest.warns(UserWarning, match="structure and emissions are tried on a sample of 200 of the 300 rows"):
-        assert et.EMJunctionTree("auto", random_state=0).fit(iter(few)).finish_rows_ == 200
-    with pytest.raises(et.errors.ParameterError, match="300 are too many"):
+    assert far.finish_rows_ == 120
+    small_memory(monkeypatch, 80)
+    with pytest.warns(UserWarning, match="structure and emissions are tried on a sample of 80 of the 120 rows"):
+        assert et.EMJunctionTree("auto", random_state=0).fit(iter(few)).finish_rows_ == 80
+    with pytest.raises(et.errors.ParameterError, match="120 are too many"):
         et.EMJunctionTree("auto", random_state=0, finish_rows=None).fit(iter(few))
 
 
