@@ -9,16 +9,23 @@ from eigentree.graphs.junction_tree import JunctionTree
 from eigentree.inference.networks.network import LatentNetwork
 
 
-def observed_table(network: LatentNetwork) -> np.ndarray:
-    """P(observed), one axis a column, by enumeration."""
-    graph = network.graph
-    letter = {name: k for k, name in enumerate(graph.names)}
+def joint_table(network: LatentNetwork, names: tuple[str, ...]) -> np.ndarray:
+    """P(these variables), one axis a name, by enumeration."""
+    letter = {name: k for k, name in enumerate(network.graph.names)}
     operands: list[object] = []
     for axes, table in factors(network):
         operands += [table, [letter[name] for name in axes]]
-    for name in graph.names:  # so that variables without any table are still marginalised out
-        operands += [np.ones(graph.states[name]), [letter[name]]]
-    return np.einsum(*operands, [letter[name] for name in graph.observed])
+    for (
+        name,
+        states,
+    ) in network.graph.states.items():  # variables without any table too
+        operands += [np.ones(states), [letter[name]]]
+    return np.einsum(*operands, [letter[name] for name in names])
+
+
+def observed_table(network: LatentNetwork) -> np.ndarray:
+    """P(observed), one axis a column, by enumeration."""
+    return joint_table(network, network.graph.observed)
 
 
 def factors(network: LatentNetwork) -> list[tuple[tuple[str, ...], np.ndarray]]:

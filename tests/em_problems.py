@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from brute_force import factors
+from brute_force import joint_table
 from hypothesis import strategies as st
 from random_graphs import latent_graphs
 
@@ -66,16 +66,6 @@ def by_table(graph: LatentGraph, counts: np.ndarray) -> dict[object, np.ndarray]
     return {(key[0] if graph.directed else key): part.reshape(layout.shapes[key]) for key, part in parts.items()}
 
 
-def full_table(network: LatentNetwork) -> np.ndarray:
-    """P(all variables), one axis per name, by enumeration."""
-    graph = network.graph
-    letter = {name: k for k, name in enumerate(graph.names)}
-    operands: list[object] = []
-    for axes, table in factors(network):
-        operands += [table, [letter[name] for name in axes]]
-    return np.einsum(*operands, [letter[name] for name in graph.names])
-
-
 def table_axes(network: LatentNetwork) -> dict[object, tuple[str, ...]]:
     graph = network.graph
     if graph.directed:
@@ -88,7 +78,7 @@ def brute_counts(
 ) -> tuple[dict[object, np.ndarray], float]:
     """Expected counts of every table and the log-likelihood."""
     graph = network.graph
-    joint = full_table(network)
+    joint = joint_table(network, network.graph.names)
     total = np.zeros_like(joint)
     log_likelihood = 0.0
     for row, weight in zip(rows, weights, strict=True):

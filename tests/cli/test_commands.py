@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bz2
+import contextlib
 import csv
 import gzip
 import io
@@ -34,9 +35,7 @@ COLUMNS = ["cap-shape", "bruises", "odor", "gill-size", "stalk-root", "habitat",
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with some mushrooms, ``?`` for a missing cell, and models of them."""
     made = tmp_path_factory.mktemp("commands")
-    before = Path.cwd()
-    os.chdir(made)
-    try:
+    with contextlib.chdir(made):
         answer("eigentree dataset mushrooms --missing '?' -o all.csv")
         # Some of everything, and missing cells too.
         rows = frame("all.csv")[COLUMNS]
@@ -45,15 +44,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         answer("eigentree fit mushrooms.csv --structure hmm --method spectral -o spectral.eigentree")
         answer("eigentree classify train mushrooms.csv --target class --hidden 2 -o classes.eigentree")
         answer("eigentree count mushrooms.csv --structure hmm -o counts.eigentree")
-    finally:
-        os.chdir(before)
     return made
-
-
-@pytest.fixture
-def here(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(folder)
-    return folder
 
 
 def frame(path: str | Path = "mushrooms.csv", **options: object) -> pd.DataFrame:

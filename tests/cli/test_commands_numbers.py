@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-import os
 from pathlib import Path
 
 import numpy as np
@@ -21,22 +21,12 @@ MODEL = "--structure mixture --hidden 2 --emissions height+weight=full visits=po
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with a mixed table, one of sequences, and models of them."""
     made = tmp_path_factory.mktemp("numbers")
-    before = Path.cwd()
-    os.chdir(made)
-    try:
+    with contextlib.chdir(made):
         people().to_csv("people.csv", index=False)
         steps().to_csv("steps.csv", index=False)
         answer(f"eigentree fit people.csv {MODEL} -o model.eigentree")
         answer("eigentree fit steps.csv --sequence who --hidden 2 -o steps.eigentree")
-    finally:
-        os.chdir(before)
     return made
-
-
-@pytest.fixture
-def here(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(folder)
-    return folder
 
 
 def people(rows: int = 240) -> pd.DataFrame:

@@ -36,12 +36,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def here(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(folder)
-    return folder
-
-
-@pytest.fixture
 def people(folder: Path) -> pd.DataFrame:
     return pd.read_csv(folder / "people.csv")
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-import os
 from pathlib import Path
 
 import pandas as pd
@@ -20,20 +20,10 @@ OTHERS = "age children religion working husband_occupation class"
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with a survey, and the model of its classes."""
     made = tmp_path_factory.mktemp("survey")
-    before = Path.cwd()
-    os.chdir(made)
-    try:
+    with contextlib.chdir(made):
         et.datasets.load_contraceptive(as_frame=True).frame.iloc[:400].to_csv("survey.csv", index=False)
         answer(f"eigentree fit survey.csv --drop {OTHERS} --structure mixture --hidden 2 -o classes.eigentree")
-    finally:
-        os.chdir(before)
     return made
-
-
-@pytest.fixture
-def here(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(folder)
-    return folder
 
 
 def test_tables_are_those_of_the_library(here: Path) -> None:

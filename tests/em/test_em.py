@@ -18,7 +18,6 @@ from sklearn.exceptions import NotFittedError
 
 import eigentree as et
 from eigentree.em.estep.expectation import Expectation
-from eigentree.em.parameters import ParameterLayout
 
 with warnings.catch_warnings():
     # SWIG's builtin types warn while pyagrum loads; as an error that would crash the interpreter.
@@ -368,55 +367,6 @@ def test_an_interrupt_before_anything_is_known_passes_through(monkeypatch: pytes
     monkeypatch.setattr(Expectation, "__call__", interrupted)
     with pytest.raises(KeyboardInterrupt):
         et.EMJunctionTree(graph).fit([[0, 1, 2]])
-
-
-def fails_at(call: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the E-step fail, at its first or a later call from now on."""
-    calls = 0
-    original = Expectation.__call__
-
-    def failing(self: Expectation, *arguments: object) -> object:
-        nonlocal calls
-        calls += 1
-        if calls >= call:
-            raise MemoryError("no room")
-        return original(self, *arguments)
-
-    monkeypatch.setattr(Expectation, "__call__", failing)
-
-
-@pytest.mark.parametrize("kind", [et.EMJunctionTree, et.OnlineEMJunctionTree])
-@pytest.mark.parametrize("call", [1, 2, 7])
-def test_a_fit_that_fails_leaves_the_estimator_as_it_was(
-    kind: type, call: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    small, large = et.zoo.mixture(3, 2, 3), et.zoo.hmm(5, 1, 2, 4)
-    rows = et.LatentNetwork.random(small, seed=0).sample(100, seed=1)
-    others = et.LatentNetwork.random(large, seed=0).sample(600, seed=1)
-    model = kind(small, random_state=0).fit(rows)
-    model.set_params(structure=large)
-    before, score = dict(vars(model)), model.score(rows)
-    fails_at(call, monkeypatch)
-    with pytest.raises(MemoryError):
-        model.fit(others)
-    monkeypatch.undo()
-    assert vars(model).keys() == before.keys()
-    assert all(vars(model)[name] is value for name, value in before.items())
-    assert model.score(rows) == score
-    assert model.fit(others).graph_ == large
-
-
-@pytest.mark.parametrize("kind", [et.EMJunctionTree, et.OnlineEMJunctionTree])
-def test_a_first_fit_that_fails_at_its_very_end_leaves_nothing(kind: type, monkeypatch: pytest.MonkeyPatch) -> None:
-    def failing(*_: object) -> object:
-        raise MemoryError("no room")
-
-    monkeypatch.setattr(ParameterLayout, "network", failing)
-    model = kind(et.zoo.mixture(3, 2, 3), random_state=0)
-    before = dict(vars(model))
-    with pytest.raises(MemoryError):
-        model.fit([[0, 1, 2], [1, 1, 0]])
-    assert vars(model) == before
 
 
 GRAPH = et.zoo.mixture(2, 2, 2)

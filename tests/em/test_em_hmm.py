@@ -10,6 +10,7 @@ import numpy as np
 import pandas
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from random_chains import distributions, ragged
 from shared_files import shared_file
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -30,26 +31,12 @@ SIZES = [(1, 3, (3,)), (2, 2, (3, 2)), (3, 2, (2,)), (1, 5, (4, 2, 2)), (2, 3, (
 """Order, hidden states, states of the channels."""
 
 
-def distributions(random: np.random.Generator, *shape: int) -> Any:
-    table = random.random(shape) + 0.05
-    return table / table.sum(axis=-1, keepdims=True)
-
-
 def chain_of(order: int, states: int, channels: tuple[int, ...], seed: int) -> Chain:
     random = np.random.default_rng(seed)
     names = tuple(f"c{channel}" for channel in range(len(channels)))
     links = tuple(distributions(random, *(states,) * (earlier + 1)) for earlier in range(order + 1))
     columns = Columns(names, channels, named=True)
     return Chain(columns, links, tuple(distributions(random, states, count) for count in channels))
-
-
-def ragged(chain: Chain, lengths: list[int], seed: int, missing: float = 0.2) -> Sequences:
-    random = np.random.default_rng(seed)
-    starts = np.concatenate([[0], np.cumsum(lengths)])
-    codes = chain.drawn(starts, random)
-    for channel, count in enumerate(chain.columns.states):
-        codes[random.random(len(codes)) < missing, channel] = count
-    return Sequences(chain.columns, codes, starts)
 
 
 def network_rows(chain: Chain, sequences: Sequences, number: int) -> tuple[et.LatentNetwork, Any]:

@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_array_equal
-from sklearn.base import clone
 
 import eigentree as et
 
@@ -54,13 +53,6 @@ def test_an_identifier_is_called_one_and_is_to_be_dropped() -> None:
     numbered = X.assign(id=np.arange(len(X)))
     with pytest.warns(RuntimeWarning, match="'id' is an identifier, which numbers the rows; drop it"):
         et.EMJunctionTree(et.zoo.Mixture(2), numeric="quantiles", random_state=0).fit(numbered)
-
-
-def test_one_hidden_variable_is_the_default_target() -> None:
-    assert_array_equal(FITTED.predict(X), FITTED.predict(X, "h"))
-    assert_array_equal(FITTED.predict_proba(X), FITTED.predict_proba(X, "h"))
-    with pytest.raises(et.EigentreeError, match="target"):
-        et.EMJunctionTree(et.zoo.HMM(), max_iter=1, random_state=0).fit(X).predict(X)
 
 
 @pytest.mark.parametrize("name", ["n_components", "n_clusters", "n_states"])
@@ -151,27 +143,6 @@ def test_extra_columns_without_names_are_an_error_and_so_are_those_of_a_fit_to_a
         FITTED.score(X.assign(id=0).to_numpy())
     with pytest.raises(et.DataError, match="no observed variable for column 'id' of the frame"):
         et.EMJunctionTree(FITTED.graph_).fit(X.assign(id=0))
-
-
-def test_all_columns_with_errors_are_named_at_once() -> None:
-    numbers, strict = np.linspace(0, 1, len(X)) ** 2, clone(MIXTURE).set_params(numeric="error")
-    wrong = X.assign(a=numbers, b=1 - numbers, c=None)
-    with pytest.raises(et.DataError, match="3 columns cannot be read") as error:
-        strict.fit(wrong)
-    lines = str(error.value).splitlines()
-    assert [line.split(" ")[2] for line in lines[1:]] == ["'a'", "'b'", "'c'"]
-    unknown = X.copy()
-    unknown.iloc[3, 0], unknown.iloc[5, 2] = "maybe", "perhaps"
-    with pytest.raises(et.DataError, match="2 columns cannot be read") as error:
-        FITTED.score(unknown)
-    assert "row 3" in str(error.value)
-    assert "row 5" in str(error.value)
-    with pytest.raises(et.DataError, match="the frame has no columns 'handicapped-infants', 'water-project"):
-        FITTED.score(X.iloc[:, 2:])
-    many = pd.DataFrame({f"x{place}": numbers for place in range(30)})
-    with pytest.raises(et.DataError, match="30 columns cannot be read") as error:
-        strict.fit(many)
-    assert all(f"'x{place}'" in str(error.value) for place in range(30))
 
 
 def test_unlabelled_rows_are_warned_of() -> None:

@@ -38,16 +38,6 @@ def frame() -> pd.DataFrame:
     return pd.DataFrame(np.array(["no", "yes"])[CARCINOMA], columns=list("ABCDEFG"))
 
 
-@pytest.mark.parametrize(("classes", "log_likelihood"), [(2, -317.2568), (3, -293.705)])
-def test_textbook_optima_are_reached(classes: int, log_likelihood: float) -> None:
-    """The figures that poLCA's manual prints."""
-    for seed in range(5):
-        model = et.LatentClassModel(classes, random_state=seed).fit(CARCINOMA)
-        assert model.converged_
-        assert_allclose(model.score_samples(CARCINOMA).sum(), log_likelihood, atol=2e-3)
-        assert model.n_parameters_ == classes * 7 + classes - 1
-
-
 def test_fits_agree_with_stepmix() -> None:
     stepmix = pytest.importorskip("stepmix")
     other = stepmix.StepMix(3, measurement="categorical", n_init=20, random_state=0, abs_tol=1e-10, max_iter=5000)
@@ -173,21 +163,6 @@ def test_a_hidden_markov_model_has_hmmlearns_names() -> None:
             other.transmat_  # noqa: B018
     with pytest.raises(AttributeError, match="one channel"):
         channels.emissionprob_  # noqa: B018
-
-
-@pytest.mark.parametrize(
-    ("made", "word"),
-    [
-        (lambda **given: et.LatentClassModel(**given), "n_classes="),
-        (lambda **given: et.HMM(**given), "hidden_states="),
-        (lambda **given: et.SpectralHMM(**given), "hidden_states="),
-        (lambda **given: et.EMJunctionTree(**given), r"zoo\.Mixture\(hidden_states=3\)"),
-    ],
-)
-@pytest.mark.parametrize("foreign", ["n_components", "n_clusters"])
-def test_words_of_other_libraries_are_answered_with_ours(made: type, word: str, foreign: str) -> None:
-    with pytest.raises(et.ParameterError, match=f"there is no argument {foreign}; the number of hidden .*{word}"):
-        made(**{foreign: 3})
 
 
 @pytest.mark.parametrize(

@@ -103,45 +103,47 @@ def test_every_refusal_is_a_value_error() -> None:
     assert issubclass(EigentreeError, ValueError)
 
 
-@pytest.mark.parametrize("count", [0, -1, np.int64(0)])
-def test_states_below_one_are_refused(count: int) -> None:
-    with pytest.raises(GraphError, match="the number of states of 'x' is a whole number of at least 1, not "):
-        LatentGraph({"x": count})
+COUNTS = (0, -1, np.int64(0), True, 2.0, np.float64(2), "2", None)
+XY = {"x": 2, "y": 2}
+PAIRS = "states is a mapping or pairs of a name and a number, not "
+REFUSALS: list[tuple[tuple[Any, ...], dict[str, Any], str]] = [
+    *(
+        (({"x": count},), {}, "the number of states of 'x' is a whole number of at least 1, not ")
+        for count in COUNTS
+    ),
+    *((({name: 2},), {}, "variable names are non-empty strings, not ") for name in (0, "", None, ("x", 1))),
+    (([("x", 2), ("y", 3), ("x", 2)],), {}, "variable 'x' is given twice"),
+    *((([pair],), {}, PAIRS) for pair in ("x0", "abc", ("x", 2, 3), ("x",), 5)),
+    ((5,), {}, "states is a list of names with their numbers of states, or a mapping"),
+    *(
+        ((STATES, [edge]), {}, "an edge is a pair of names, not ")
+        for edge in (("h0", "x0", "x1"), ("h0",), "ab", 1)
+    ),
+    ((STATES, None), {}, "edges is a list of pairs of names"),
+    ((STATES, [("hh0", "x0")]), {}, r"names 'hh0', which is not in states; did you mean 'h0'\?"),
+    ((STATES, [("x0", "hh0")]), {}, r"names 'hh0', which is not in states; did you mean 'h0'\?"),
+    ((STATES, [("h0", "weather")]), {}, r"names 'weather', which is not in states$"),
+    ((XY, [(["x"], "y")]), {}, r"names \['x'\], which is not in states"),
+    ((STATES, EDGES, ["h0", "h11"]), {}, r"hidden names 'h11', which is not in states; did you mean 'h1'\?"),
+    (({"h": 2, "x": 2}, [("h", "x")]), {"hidden": "h"}, r"write hidden=\['h'\]"),
+    ((XY,), {"hidden": None}, "hidden is a list of names, not None"),
+    ((XY,), {"hidden": [["x"]]}, r"hidden is a list of names, and \['x'\] is no string"),
+    ((STATES, EDGES, ["h0", "h0"]), {}, "hidden names 'h0' twice"),
+    *(
+        ((dict.fromkeys(names, 2), (), names), {}, "the graph has no observed variable")
+        for names in ([], ["h"], ["h", "g"])
+    ),
+    *(((STATES, [("x0", "x0")]), {"directed": d}, r"edge \('x0', 'x0'\) is a self-loop") for d in (True, False)),
+    *(((STATES, [("h0", "x0")] * 2), {"directed": d}, r"\('h0', 'x0'\) is given twice") for d in (True, False)),
+    *(((XY, [e, e[::-1]]), {"directed": False}, "is given twice") for e in (("x", "y"), ("y", "x"))),
+    ((XY,), {"directed": "no"}, "directed is True or False, not 'no'"),
+]
 
 
-@pytest.mark.parametrize("count", [True, 2.0, np.float64(2), "2", None])
-def test_states_that_are_no_whole_number_are_refused(count: Any) -> None:
-    with pytest.raises(GraphError, match="of 'x' is a whole number of at least 1, not "):
-        LatentGraph({"x": count})
-
-
-@pytest.mark.parametrize("name", [0, "", None, ("x", 1)])
-def test_names_that_are_no_text_are_refused(name: Any) -> None:
-    with pytest.raises(GraphError, match="variable names are non-empty strings, not "):
-        LatentGraph({name: 2})
-
-
-def test_a_name_given_twice_is_refused() -> None:
-    with pytest.raises(GraphError, match="variable 'x' is given twice"):
-        LatentGraph([("x", 2), ("y", 3), ("x", 2)])
-
-
-@pytest.mark.parametrize("pair", ["x0", "abc", ("x", 2, 3), ("x",)])
-def test_states_that_are_no_pairs_are_refused(pair: Any) -> None:
-    with pytest.raises(GraphError, match="states is a mapping or pairs of a name and a number, not "):
-        LatentGraph([pair])
-
-
-@pytest.mark.parametrize("edge", [("h0", "x0", "x1"), ("h0",), "ab"])
-def test_an_edge_that_is_no_pair_is_refused(edge: Any) -> None:
-    with pytest.raises(GraphError, match="an edge is a pair of names, not "):
-        LatentGraph(STATES, [edge])
-
-
-@pytest.mark.parametrize("edge", [("hh0", "x0"), ("x0", "hh0")])
-def test_an_unknown_name_in_an_edge_is_refused_with_a_hint(edge: tuple[str, str]) -> None:
-    with pytest.raises(GraphError, match=r"names 'hh0', which is not in states; did you mean 'h0'\?"):
-        LatentGraph(STATES, [edge])
+@pytest.mark.parametrize(("arguments", "options", "message"), REFUSALS)
+def test_what_is_no_graph_is_refused(arguments: tuple[Any, ...], options: dict[str, Any], message: str) -> None:
+    with pytest.raises(GraphError, match=message):
+        LatentGraph(*arguments, **options)
 
 
 def test_a_name_in_other_letters_is_a_hint() -> None:
@@ -149,50 +151,6 @@ def test_a_name_in_other_letters_is_a_hint() -> None:
         graph = LatentGraph({name: 2, "Hh": 2})
         with pytest.raises(GraphError, match=rf"has no variable '{name.swapcase()}'; did you mean '{name}'\?"):
             graph.require(name.swapcase())
-
-
-def test_no_hint_where_nothing_is_close() -> None:
-    with pytest.raises(GraphError, match=r"names 'weather', which is not in states$"):
-        LatentGraph(STATES, [("h0", "weather")])
-
-
-def test_an_unknown_hidden_name_is_refused_with_a_hint() -> None:
-    with pytest.raises(GraphError, match=r"hidden names 'h11', which is not in states; did you mean 'h1'\?"):
-        LatentGraph(STATES, EDGES, ["h0", "h11"])
-
-
-def test_hidden_as_text_is_refused() -> None:
-    with pytest.raises(GraphError, match=r"write hidden=\['h'\]"):
-        LatentGraph({"h": 2, "x": 2}, [("h", "x")], hidden="h")
-
-
-def test_a_hidden_name_given_twice_is_refused() -> None:
-    with pytest.raises(GraphError, match="hidden names 'h0' twice"):
-        LatentGraph(STATES, EDGES, ["h0", "h0"])
-
-
-@pytest.mark.parametrize("states", [{}, {"h": 2}, {"h": 2, "g": 3}])
-def test_a_graph_with_nothing_observed_is_refused(states: dict[str, int]) -> None:
-    with pytest.raises(GraphError, match="the graph has no observed variable"):
-        LatentGraph(states, hidden=list(states))
-
-
-@pytest.mark.parametrize("directed", [True, False])
-def test_a_self_loop_is_refused(directed: bool) -> None:
-    with pytest.raises(GraphError, match=r"edge \('x0', 'x0'\) is a self-loop"):
-        LatentGraph(STATES, [("x0", "x0")], directed=directed)
-
-
-@pytest.mark.parametrize("directed", [True, False])
-def test_an_edge_given_twice_is_refused(directed: bool) -> None:
-    with pytest.raises(GraphError, match=r"edge \('h0', 'x0'\) is given twice"):
-        LatentGraph(STATES, [("h0", "x0"), ("h0", "x0")], directed=directed)
-
-
-@pytest.mark.parametrize("first", [("a", "b"), ("b", "a")])
-def test_an_undirected_edge_given_both_ways_is_refused(first: tuple[str, str]) -> None:
-    with pytest.raises(GraphError, match="is given twice"):
-        LatentGraph({"a": 2, "b": 2}, [first, first[::-1]], directed=False)
 
 
 @pytest.mark.parametrize("length", [2, 3, 5])
@@ -456,24 +414,6 @@ def test_importing_the_graph_imports_no_other_graph_library() -> None:
     )
     run = subprocess.run([sys.executable, "-c", code], text=True, capture_output=True, check=True)
     assert run.stdout.strip() == "[]"
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"states": 5}, "states is a list of names with their numbers of states, or a mapping"),
-        ({"states": [5]}, "states is a mapping or pairs"),
-        ({"edges": None}, "edges is a list of pairs of names"),
-        ({"edges": [1]}, "an edge is a pair of names, not 1"),
-        ({"edges": [(["x"], "y")]}, r"names \['x'\], which is not in states"),
-        ({"hidden": None}, "hidden is a list of names, not None"),
-        ({"hidden": [["x"]]}, r"hidden is a list of names, and \['x'\] is no string"),
-        ({"directed": "no"}, "directed is True or False, not 'no'"),
-    ],
-)
-def test_arguments_of_a_wrong_kind_are_named(arguments: dict, message: str) -> None:
-    with pytest.raises(GraphError, match=message):
-        LatentGraph(**({"states": {"x": 2, "y": 2}} | arguments))
 
 
 def test_a_long_cycle_is_named_in_short() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from random_chains import distributions, ragged
 from sklearn.base import clone
 
 import eigentree as et
@@ -23,25 +24,11 @@ SIZES = [(1, (2, 3), (4,)), (2, (2, 2), (3, 2)), (1, (2, 2, 2), (3,))]
 """Order, states of the chains, states of the channels."""
 
 
-def distributions(random: np.random.Generator, *shape: int) -> Any:
-    table = random.random(shape) + 0.05
-    return table / table.sum(axis=-1, keepdims=True)
-
-
 def chains_of(order: int, sizes: tuple[int, ...], channels: tuple[int, ...], seed: int) -> Chain:
     random = np.random.default_rng(seed)
     chains = [[distributions(random, *(size,) * (earlier + 1)) for earlier in range(order + 1)] for size in sizes]
     columns = Columns(tuple(f"c{channel}" for channel in range(len(channels))), channels, named=True)
     return Chain.of(columns, chains, [distributions(random, int(np.prod(sizes)), count) for count in channels])
-
-
-def ragged(chain: Chain, lengths: list[int], seed: int, missing: float = 0.2) -> Sequences:
-    random = np.random.default_rng(seed)
-    starts = np.concatenate([[0], np.cumsum(lengths)])
-    codes = chain.drawn(starts, random)
-    for channel, count in enumerate(chain.columns.states):
-        codes[random.random(len(codes)) < missing, channel] = count
-    return Sequences(chain.columns, codes, starts)
 
 
 def layout_of(chain: Chain) -> ChainLayout:
