@@ -7,16 +7,17 @@ fit of a data set.
 from __future__ import annotations
 
 import json
+import math
 import os
 import subprocess
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from statistics import fmean, stdev
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -46,25 +47,19 @@ QUICK_ROWS = 2_000
 INDEPENDENT, CHOW_LIU, MIXTURE, SPECTRAL, OURS = "independent", "Chow-Liu", "mixture", "spectral", 'EM, "auto"'
 
 
-class Published(NamedTuple):
-    """Mean log probability of a test row under hidden Chow-Liu trees trained on a GPU."""
-
-    four_states: float | None
-    twelve_by_four: float
-
-
 PUBLISHED = {
-    "nltcs": Published(-6.09, -6.00),
-    "msnbc": Published(-6.43, -6.06),
-    "kdd": Published(None, -2.14),
-    "plants": Published(None, -14.26),
-    "audio": Published(-40.68, -39.77),
-    "jester": Published(-53.15, -52.38),
-    "accidents": Published(-29.91, -26.74),
-    "retail": Published(None, -10.86),
-    "dna": Published(None, -79.05),
+    "nltcs": -6.00,
+    "msnbc": -6.06,
+    "kdd": -2.14,
+    "plants": -14.26,
+    "audio": -39.77,
+    "jester": -52.38,
+    "accidents": -26.74,
+    "retail": -10.86,
+    "dna": -79.05,
 }
-"""Of trees of 4 states, and of mixtures of 4 trees of 12 states; ``../shared/data/README.md`` says whose."""
+"""Mean log probability of a test row under mixtures of 4 hidden Chow-Liu trees of 12 states (HCLT 12x4), trained on
+a GPU; ``../shared/data/README.md`` says whose."""
 
 
 class Scoring(Protocol):
@@ -93,29 +88,17 @@ class Fit:
 
     method: str
     seed: int | None
-    model: Scoring
+    model: Scoring | None
+    """None of others, which score test rows themselves."""
     validation: float
     seconds: float
     size: str
     parameters: int
+    test: float = math.nan
 
-
-@dataclass(frozen=True)
-class Outcome:
-    """What came of one fit: `Fit`, but with the mean log probability of a test row in place of the model."""
-
-    method: str
-    seed: int | None
-    test: float
-    validation: float
-    seconds: float
-    size: str
-    parameters: int
-
-    @classmethod
-    def of(cls, fit: Fit, test: Codes) -> Outcome:
-        score = float(fit.model.score_samples(test).mean())
-        return cls(fit.method, fit.seed, score, fit.validation, fit.seconds, fit.size, fit.parameters)
+    def tested(self, rows: Codes) -> Fit:
+        """Return the fit with the mean log probability of a test row."""
+        return replace(self, test=float(self.model.score_samples(rows).mean())) if self.model else self
 
 
 def independent(rows: Rows) -> Fit:
@@ -179,7 +162,7 @@ def _fit(
     return Fit(method, seed, model, float(model.score_samples(rows.validation).mean()), spent, size, parameters)
 
 
-def peer(python: Path, rows: Rows, learner: str, most: int | None, budget: int) -> Outcome | str:
+def peer(python: Path, rows: Rows, learner: str, most: int | None, budget: int) -> Fit | str:
     """Return what a learner of others reaches, run by a Python that has it; or why it reaches nothing."""
     script = ROOT / "benchmarks" / "circuits.py"
     sizes = [] if most is None else [str(most)]
@@ -190,7 +173,7 @@ def peer(python: Path, rows: Rows, learner: str, most: int | None, budget: int) 
     if done.returncode:
         return (done.stderr.strip().splitlines() or ["no message"])[-1]
     result = json.loads(done.stdout.splitlines()[-1])
-    return Outcome(learner, SEEDS[0], **result)
+    return Fit(learner, SEEDS[0], None, **result)
 
 
 def _fits(rows: Rows, seeds: Sequence[int], quick: bool) -> Iterator[Fit]:
@@ -206,7 +189,7 @@ def _fits(rows: Rows, seeds: Sequence[int], quick: bool) -> Iterator[Fit]:
         yield run(rows)
 
 
-def measured(name: str, seeds: Sequence[int], python: Path | None, quick: bool) -> list[Outcome]:
+def measured(name: str, seeds: Sequence[int], python: Path | None, quick: bool) -> list[Fit]:
     """Return what comes of all methods on a data set; each is printed as soon as it is fitted."""
     most = QUICK_ROWS if quick else None
     rows = Rows.of(name, most)
@@ -215,62 +198,37 @@ def measured(name: str, seeds: Sequence[int], python: Path | None, quick: bool) 
     for fit in _fits(rows, seeds, quick):
         fits.append(fit)
         _show(fit)
-    outcomes = []
-    if python:
-        for learner in LEARNERS:
-            outcome = peer(python, rows, learner, most, PEER_SECONDS)
-            if isinstance(outcome, str):
-                show_note(f"{learner}: {outcome}")
-            else:
-                outcomes.append(outcome)
-                _show(outcome)
+    for learner in LEARNERS if python else ():
+        assert python is not None
+        found = peer(python, rows, learner, most, PEER_SECONDS)
+        if isinstance(found, str):
+            show_note(f"{learner}: {found}")
+        else:
+            fits.append(found)
+            _show(found)
     test = shared.binary_part(name, "test")
-    return [*(Outcome.of(fit, test) for fit in fits), *outcomes]
+    return [fit.tested(test) for fit in fits]
 
 
-def _show(one: Fit | Outcome) -> None:
+def _show(one: Fit) -> None:
     """Print one line at once, without test rows."""
     seed = "-" if one.seed is None else str(one.seed)
     figures = f"validation {one.validation:9.4f}  {one.seconds:8.2f} s  {one.parameters:9,d} parameters"
     print(f"  {one.method:16s} seed {seed}  {figures}  {one.size}", flush=True)
 
 
-def _show_set(name: str, outcomes: Sequence[Outcome]) -> None:
-    """Print all that came of a data set."""
-    show_table(
-        f"density: {name}: mean log probability of a row, processor seconds of all that was tried, 1 thread",
-        ["method", "seed", "test", "validation", "s", "parameters", "chosen"],
-        [
-            [
-                one.method,
-                "-" if one.seed is None else str(one.seed),
-                f"{one.test:.4f}",
-                f"{one.validation:.4f}",
-                f"{one.seconds:.2f}",
-                f"{one.parameters:,}" if one.parameters else "-",
-                one.size,
-            ]
-            for one in outcomes
-        ],
-    )
-
-
-def _summary(name: str, outcomes: Sequence[Outcome], methods: Sequence[str]) -> list[str]:
-    """Return the line of a data set: all methods, ours with its spread, the published figures and a verdict."""
-    tests = {method: [one.test for one in outcomes if one.method == method] for method in methods}
-    mine, published = tests[OURS], PUBLISHED[name]
-    mean = fmean(mine)
-    line = [name, *(f"{scores[0]:.3f}" if scores else "-" for method, scores in tests.items() if method != OURS)]
-    spent = fmean(one.seconds for one in outcomes if one.method == OURS)
-    ahead = mean - published.twelve_by_four
+def _summary(name: str, fits: Sequence[Fit], methods: Sequence[str]) -> list[str]:
+    """Return the line of a data set: all methods, ours with its spread, the published figure and a verdict."""
+    tests = {method: [one.test for one in fits if one.method == method] for method in methods}
+    mine = tests[OURS]
+    ahead = fmean(mine) - PUBLISHED[name]
     return [
-        *line,
-        f"{mean:.3f}",
+        name,
+        *(f"{scores[0]:.3f}" if scores else "-" for method, scores in tests.items() if method != OURS),
+        f"{fmean(mine):.3f}",
         f"{stdev(mine):.3f}" if len(mine) > 1 else "-",
-        f"{spent:.1f}",
-        f"{published.four_states:.2f}" if published.four_states else "-",
-        f"{published.twelve_by_four:.2f}",
-        f"{ahead:+.3f}",
+        f"{fmean(one.seconds for one in fits if one.method == OURS):.1f}",
+        f"{PUBLISHED[name]:.2f}",
         "yes" if ahead >= 0 else "no",
     ]
 
@@ -283,7 +241,7 @@ def warm_up() -> None:
 
 
 def run(quick: bool, sets: Sequence[str] = (), peer_python: Path | None = None) -> None:
-    """Print the fits of each data set as they come, a table for each, and one of all."""
+    """Print the fits of each data set as they come, and one table of all."""
     names = ["nltcs"] if quick else list(sets) or list(PUBLISHED)
     if unknown := [name for name in names if name not in PUBLISHED]:
         raise SystemExit(f"there is no data set {unknown[0]!r}; there are {', '.join(PUBLISHED)}")
@@ -293,17 +251,13 @@ def run(quick: bool, sets: Sequence[str] = (), peer_python: Path | None = None) 
     warm_up()
     seeds = SEEDS[:1] if quick else SEEDS
     methods = [INDEPENDENT, CHOW_LIU, MIXTURE, SPECTRAL, *(LEARNERS if peer_python else ()), OURS]
-    lines = []
-    for name in names:
-        outcomes = measured(name, seeds, peer_python, quick)
-        _show_set(name, outcomes)
-        lines.append(_summary(name, outcomes, methods))
+    lines = [_summary(name, measured(name, seeds, peer_python, quick), methods) for name in names]
     others = [method for method in methods if method != OURS]
     show_table(
         "density: mean log probability of a test row in nats; ours: mean of the seeds"
         f" {', '.join(map(str, seeds))}, their\n"
         "standard deviation, mean processor seconds of the whole search, 1 thread",
-        ["data", *others, OURS, "spread", "s", "HCLT 4", "HCLT 12x4", "ahead", "at or above"],
+        ["data", *others, OURS, "spread", "s", "HCLT 12x4", "at or above"],
         lines,
     )
     _show_notes(peer_python)

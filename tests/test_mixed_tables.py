@@ -15,7 +15,6 @@ from benchmarks.mixed_baselines import (
     Marginal,
     Task,
     cells,
-    gaussian_mixture,
     kernels,
     per_class,
 )
@@ -96,17 +95,6 @@ def test_densities_per_class_are_joint_densities(iris: MixedSplit) -> None:
     assert_allclose(found.test, np.mean(logs))
 
 
-def test_many_joint_states_have_no_density(iris: MixedSplit) -> None:
-    parts = [part.assign(**dict.fromkeys(("again", "and again"), part["class"])) for part in iris[:3]]
-    assert per_class(kernels, MixedSplit(*parts, iris.numbers)) is None
-
-
-def test_validation_rows_choose_the_components() -> None:
-    random = np.random.default_rng(0)
-    rows = random.normal(size=(600, 1)) * 0.1 + random.integers(0, 4, (600, 1))
-    assert gaussian_mixture("full", rows[:300], rows[300:]).n_components == 4  # type: ignore[attr-defined]
-
-
 # Masked cells
 
 
@@ -151,20 +139,6 @@ def test_known_cells_stay_and_others_follow_from_them(method: str) -> None:
 # Ours
 
 
-def test_one_call_of_auto_is_ahead_of_a_mixture_and_of_means(iris: MixedSplit) -> None:
-    (score,) = mixed_tables.likelihoods("iris", 0, [mixed_tables.OURS])
-    assert score.test > next(mixed_tables.likelihoods("iris", 0, ["GMM diag"])).test
-    fills = list(mixed_tables.fillings("iris", 0, [mixed_tables.OURS]))
-    assert [fill.share for fill in fills] == list(mixed_tables.SHARES)
-    for fill in fills:
-        assert fill.rmse is not None
-        assert fill.accuracy is not None
-        assert fill.covered is not None
-        assert fill.rmse < 0.6, "the mean has 1"
-        assert fill.accuracy > 0.8, "a third of the flowers are of each class"
-        assert 0.6 < fill.covered < 1.0
-
-
 def test_intervals_cover_what_is_between_them(iris: MixedSplit) -> None:
     class Normal:
         def predict_quantiles(self, X: object, target: str, quantiles: tuple[float, ...]) -> np.ndarray:
@@ -194,12 +168,3 @@ def test_a_table_of_a_package_that_is_absent_is_not_measured(
     monkeypatch.setattr(mixed_data, "find_spec", lambda package: None)
     mixed_tables.run(True, sets=["abalone"], methods=["KDE"])
     assert "abalone is NOT MEASURED: it is a file of scikit-lego" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(
-    ("options", "sentence"),
-    [({"sets": ["irises"]}, "no data set 'irises'"), ({"methods": ["best"]}, "no method 'best'")],
-)
-def test_what_is_not_there_is_named(options: dict[str, list[str]], sentence: str) -> None:
-    with pytest.raises(SystemExit, match=sentence):
-        mixed_tables.run(True, **options)  # type: ignore[arg-type]

@@ -12,7 +12,7 @@ folder, never the checkout, and the tests that should notice are run there. A fa
 killed
     when these tests fail, crash or do not end,
 survived
-    when they pass, which is an error unless the fault says why nothing could notice (`equivalent`),
+    when they pass, which is an error,
 gone
     when the code to replace is not found, or not once, which is an error: the list must not rot.
 
@@ -87,7 +87,6 @@ class Mutation:
     new: str
     tests: tuple[str, ...]
     occurrence: int = 0
-    equivalent: str = ""
 
     @property
     def place(self) -> str:
@@ -184,7 +183,6 @@ def mutations(pattern: str) -> list[Mutation]:
             entry["to"],
             tuple(f"tests/{name}" for name in entry["tests"]),
             entry.get("occurrence", 0),
-            entry.get("equivalent", ""),
         )
         for entry in entries
     ]
@@ -284,12 +282,10 @@ def judged(mutation: Mutation, base: Path, usual: dict[str, float]) -> Verdict:
             code, printed = run_tests(project, mutation.tests, limit)
     seconds = time.monotonic() - start
     if code == PASSED:
-        return Verdict("equivalent" if mutation.equivalent else "SURVIVED", bool(mutation.equivalent), seconds)
+        return Verdict("SURVIVED", False, seconds)
     # A signal ends pytest where a fault of compiled code writes beyond its arrays.
     if code is not None and code >= 0 and code not in (FAILED, BROKEN):
         return Verdict("UNKNOWN", False, seconds, f"pytest ended with {code}: {printed[-500:]}")
-    if mutation.equivalent:
-        return Verdict("KILLED", False, seconds, "but it is marked as equivalent; remove the mark")
     failed = re.search(r"^(?:FAILED|ERROR) (\S+)", printed, re.MULTILINE)
     why = "in time" if code is None else f"signal {-code}" if code < 0 else failed.group(1) if failed else ""
     return Verdict("killed", True, seconds, why)
@@ -306,7 +302,7 @@ def verdicts(chosen: Sequence[Mutation], jobs: int) -> Iterator[tuple[Mutation, 
 
 
 def main() -> int:
-    """Return 0 when all faults were killed, or nothing could notice them."""
+    """Return 0 when all faults were killed."""
     parser = argparse.ArgumentParser(description="Put faults into a copy of the code; see whether tests notice.")
     parser.add_argument("--only", default="", metavar="PATTERN", help="faults whose file or description matches")
     parser.add_argument("--jobs", type=int, default=1, metavar="COUNT", help="faults that are tried at a time")
