@@ -11,7 +11,7 @@ from core.mirrors.forward_backward import expected
 from core.sequence_problems import SIZES, SequenceProblem
 from numpy.testing import assert_allclose, assert_array_equal
 
-from eigentree.core.sequences.state_posteriors import (
+from eigentree.core.sequences.forward_backward import (
     decode_steps,
     filter_steps,
     sample_given_steps,

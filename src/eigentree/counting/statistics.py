@@ -177,9 +177,7 @@ class Statistics(StoredCounts):
         """Return these statistics with more rows seen; the arguments are those of `of`."""
         rows, weights = any_rows(X, self.columns, sample_weight)
         warn_of_few(weights)
-        if not isinstance(rows, Encoded):
-            return self.count_rows(rows, weights)
-        return self + rows.summed(_counted, self._emptied)
+        return self.count_rows(rows, weights)
 
     def without(self, codes: Codes, weights: NDArray[Any]) -> Counts:
         """Return the counts without rows of the sample, each as often as its weight says."""
@@ -194,9 +192,9 @@ class Statistics(StoredCounts):
 
     def count_rows(self, rows: Rows | Encoded, weights: NDArray[Any] | None) -> Statistics:
         """Return these statistics with rows of the same columns seen, whose weights were checked."""
+        if isinstance(rows, Encoded):
+            return self + rows.summed(_of_stream, self._emptied)
         if any(self.scales):
-            if isinstance(rows, Encoded):
-                return self.count(level_chunks(rows, self.scales))
             rows = level_rows(rows, self.scales)
         return self + count_rows(self._emptied.count, rows, weights, len(self.counts.dense))
 
@@ -288,8 +286,8 @@ class Statistics(StoredCounts):
         return _fitting(Statistics(counts, sample, scales, table))
 
 
-def _counted(rows: Encoded, empty: Statistics) -> Statistics:
-    return empty.count_rows(rows, None)
+def _of_stream(rows: Encoded, empty: Statistics) -> Statistics:
+    return empty.count(level_chunks(rows, empty.scales))
 
 
 def _hats(columns: Columns, scales: Sequence[HatScale | None], plan: ViewPlan) -> int:

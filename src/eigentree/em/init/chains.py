@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 import numpy as np
 
-from eigentree.core.sequences.state_posteriors import smooth_steps
+from eigentree.core.sequences.forward_backward import smooth_steps
 from eigentree.em.estep.unique_rows import DistinctRows, columns_with_missing
 from eigentree.em.init.classes import FLOOR
 from eigentree.em.init.k_means import k_means, standardised

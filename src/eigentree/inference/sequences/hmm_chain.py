@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from eigentree.core.sequences.state_posteriors import (
+from eigentree.core.sequences.forward_backward import (
     decode_steps,
     filter_steps,
     sample_given_steps,
