@@ -202,12 +202,8 @@ class Counts(Additive):
     @cached_property
     def singles(self) -> tuple[Floats, ...]:
         """The counts of each single column."""
-        states = self.columns.states
-        found: dict[int, Floats] = {}
-        for size in set(states):
-            alike = [column for column, count in enumerate(states) if count == size]
-            found.update(zip(alike, self.stacked([(column,) for column in alike]), strict=True))
-        return tuple(found[column] for column in range(len(states)))
+        every = range(len(self.columns.names))
+        return tuple(np.asarray(self.find((column,)).array(), np.float64) for column in every)
 
     def smoothed(self, column: int) -> Floats:
         """Return the distribution of one column, 1/2 added to the count of each state."""
