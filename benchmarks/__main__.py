@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import platform
+import warnings
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
@@ -89,6 +90,8 @@ def main() -> None:
     arguments = _arguments()
     # Numeric libraries read these when they are first imported, which no import above does.
     os.environ.update(dict.fromkeys(THREADS, "1"))
+    # Where iterations are timed, EM ends after so many on purpose.
+    warnings.filterwarnings("ignore", message="EM ended at max_iter")
     libraries = ", ".join(f"{name} {version(name)}" for name in ("eigentree", "numpy"))
     print(f"Python {platform.python_version()}, {libraries}; {os.cpu_count()} cores, 1 thread used.")
     print("Times are the best of several repeats, the contenders taking turns; read the ratios.")
