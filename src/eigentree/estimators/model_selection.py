@@ -23,7 +23,7 @@ from eigentree.estimators.mixins.information_criteria import MAXIMUM_LIKELIHOOD,
 from eigentree.estimators.mixins.sequence_mixin import SequenceMixin
 from eigentree.messages import kept_notices, renamed_arguments
 from eigentree.uncertainty.likelihood_ratio import bootstrap_likelihood_ratio_test
-from eigentree.uncertainty.result_tables import ResultTable
+from eigentree.uncertainty.result_tables import Labelled, ResultTable
 from eigentree.validation import finite_number, flag, generator, one_by_one, one_of, our_arithmetic, whole_number
 
 if TYPE_CHECKING:
@@ -169,15 +169,10 @@ class Selection(ResultTable):
             found.append(f"{needless.name} are no better than a size less (BLRT, p = {needless.p_value:.2f})")
         return [*found, *(f"{trial.name} failed: {trial.failure}" for trial in self.trials if trial.failure)]
 
-    def to_frame(self) -> Any:
-        """Return a pandas data frame, a row for each model."""
-        import pandas as pd
-
-        rows = [
-            {"name": trial.name, "family": trial.family, "size": trial.size, **trial.values()}
-            for trial in self.trials
-        ]
-        return pd.DataFrame(rows)
+    def _table(self) -> Labelled:
+        every = [trial.values() for trial in self.trials]
+        numbers = {name: [values[name] for values in every] for name in every[0]}
+        return ["name", "family", "size"], [trial[:3] for trial in self.trials], numbers
 
     def plot(self, ax: Any = None) -> Any:
         """Return matplotlib's axes with the criteria of each size; of several estimators, what was chosen by.

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -16,16 +16,14 @@ from eigentree.uncertainty.estimates import Estimates
 from eigentree.uncertainty.information import group_numbers
 from eigentree.uncertainty.quantities import Quantities
 from eigentree.uncertainty.refits import MOST_REPLICATES, Failed, FittedModel, replicated
-from eigentree.uncertainty.result_tables import ResultTable, labelled_frame
 from eigentree.validation import MOST_THREADS, an_array, finite_number, flag, generator, one_of, whole_number
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import ArrayLike
 
     from eigentree.arrays import Floats, Integers
-    from eigentree.uncertainty.estimates import Scale
     from eigentree.validation import Seed
 
 __all__ = ["Bootstrap", "Resampling", "bootstrap", "replicate_variance"]
@@ -96,43 +94,28 @@ class Resampling(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Bootstrap(ResultTable):
-    """Replicates of a statistic, and what follows from them.
+class Bootstrap(Estimates):
+    """Estimates with the replicates of a bootstrap, from which their covariance matrix and intervals are.
 
     Attributes
     ----------
-    labels : sequence of tuple
-        What each quantity is: one label for each entry of `header`.
-    values : array, shape (quantities,)
-        Of the original fit.
     replicates : array, shape (replicates, quantities)
-    header : sequence of str
-    scales : sequence of {"identity", "log", "logit"}
     failed : tuple of str
         Why replicates could not be fitted; these are left out.
-    notes : sequence of str
     """
 
-    labels: Sequence[tuple[Hashable, ...]]
-    values: Floats
-    replicates: Floats
-    header: Sequence[str]
-    scales: Sequence[Scale]
+    replicates: Floats = field(kw_only=True)
     failed: tuple[str, ...] = ()
-    notes: Sequence[str] = ()
-
-    _last_flush_left: ClassVar[bool] = True
 
     @property
     def estimates(self) -> Estimates:
-        """The original estimates with the covariance matrix of the replicates."""
-        covariance = np.atleast_2d(np.cov(self.replicates, rowvar=False))
-        return Estimates(self.labels, self.values, covariance, self.header, self.scales, notes=self.notes)
+        """The estimates alone, whose intervals are normal on the scale of each."""
+        return Estimates(self.labels, self.values, self.covariance, self.header, self.scales, notes=self.notes)
 
-    @property
-    def standard_errors(self) -> Floats:
-        """The standard deviation of the replicates of each quantity."""
-        return np.asarray(self.replicates.std(axis=0, ddof=1))
+    def chosen(self, places: Sequence[int]) -> Bootstrap:
+        """Return some of the estimates, by their places."""
+        own = list(places)
+        return Bootstrap(**vars(self.estimates.chosen(own)), replicates=self.replicates[:, own], failed=self.failed)
 
     def confint(
         self, level: float = 0.95, method: Literal["percentile", "basic", "normal"] = "percentile"
@@ -156,29 +139,6 @@ class Bootstrap(ResultTable):
         # The k-th of B replicates is the quantile k / (B + 1).
         ends = np.quantile(self.replicates, shares, axis=0, method="weibull")
         return np.asarray((ends if method == "percentile" else 2.0 * self.values - ends[::-1]).T)
-
-    def to_frame(self) -> Any:
-        """Return a pandas data frame: labels, estimate, standard error and the ends of the 95 % interval."""
-        low, high = self.confint().T
-        numbers = {"estimate": self.values, "std_error": self.standard_errors, "lower": low, "upper": high}
-        return labelled_frame(self.header, self.labels, numbers)
-
-    @property
-    def _words(self) -> int:
-        return len(self.header)
-
-    def _cells(self, digits: int) -> tuple[list[str], list[list[str]]]:
-        head = [*self.header, "estimate", "std. error", "95 % interval"]
-        both = zip(self.labels, self.values, self.standard_errors, self.confint(), strict=True)
-        return head, [
-            [
-                *map(str, labels),
-                f"{value:.{digits}f}",
-                f"{error:.{digits}f}",
-                f"[{low:.{digits}f}, {high:.{digits}f}]",
-            ]
-            for labels, value, error, (low, high) in both
-        ]
 
 
 @renamed_arguments(False, seed="random_state")
@@ -263,8 +223,11 @@ def bootstrap(
     if failed:
         notes.append(f"{len(failed)} of {n_replicates} replicates failed and are left out: {failed[0]}")
         notice(notes[0], UserWarning)
-    labels, values, header, scales = original
-    return Bootstrap(labels, values, np.array(found), header, scales, tuple(failed), notes)
+    replicates, (labels, values, header, scales) = np.array(found), original
+    covariance = np.atleast_2d(np.cov(replicates, rowvar=False))
+    return Bootstrap(
+        labels, values, covariance, header, scales, None, notes, replicates=replicates, failed=tuple(failed)
+    )
 
 
 FACTORS: dict[str, Callable[[int, float], float]] = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from scipy.special import entr
@@ -12,14 +12,15 @@ from eigentree.data.tables.labeled_table import LabeledTable
 from eigentree.data.tables.weights import positive_weights
 from eigentree.errors import ParameterError, quoted
 from eigentree.inference.networks.hidden_variables import HiddenQueries
-from eigentree.uncertainty.result_tables import ResultTable, labelled_frame
+from eigentree.uncertainty.result_tables import ResultTable
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import ArrayLike
 
     from eigentree.arrays import Floats
+    from eigentree.uncertainty.result_tables import Labelled
 
 __all__ = ["ClassificationTable", "classification_table"]
 
@@ -49,6 +50,8 @@ class ClassificationTable(ResultTable):
     misclassified: float
     entropy_r2: float
 
+    _headings: ClassVar[Mapping[str, str]] = {"assigned_to": "assigned to", "avepp": "AvePP", "occ": "OCC"}
+
     @property
     def average(self) -> LabeledTable:
         """The mean posterior probability of each class among the rows that are assigned to a class.
@@ -77,26 +80,14 @@ class ClassificationTable(ResultTable):
         """The share that is expected to be misclassified, and the entropy R²."""
         return [f"misclassified: {self.misclassified:.4f}, entropy R²: {self.entropy_r2:.4f}"]
 
-    def to_frame(self) -> Any:
-        """Return a pandas data frame, a row for each class that rows are assigned to."""
+    def _table(self) -> Labelled:
         classes = self.counts.states[1]
         numbers = {"share": self.shares, "assigned": self.assigned, "avepp": self.avepp, "occ": self.occ}
         numbers |= {f"in {label}": own for label, own in zip(classes, np.asarray(self.counts).T, strict=True)}
-        return labelled_frame(["assigned_to"], [(label,) for label in classes], numbers)
+        return ["assigned_to"], [(label,) for label in classes], numbers
 
-    @property
-    def _words(self) -> int:
-        return 1
-
-    def _cells(self, digits: int) -> tuple[list[str], list[list[str]]]:
-        classes = self.counts.states[1]
-        head = ["assigned to", "share", "assigned", "AvePP", "OCC", *(f"in {label}" for label in classes)]
-        figures = np.column_stack([self.shares, self.assigned, self.avepp, self.occ])
-        lines = [
-            [str(label), *(f"{value:.{digits}f}" for value in own), *(f"{count:.1f}" for count in counts)]
-            for label, own, counts in zip(classes, figures.tolist(), self.counts.tolist(), strict=True)
-        ]
-        return head, lines
+    def _digits_of(self, name: str, digits: int) -> int:
+        return 1 if name.startswith("in ") else digits
 
 
 def classification_table(

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
 from eigentree.errors import ParameterError, UnknownNameError, quoted, what_there_is
-from eigentree.uncertainty.result_tables import ResultTable, labelled_frame
+from eigentree.uncertainty.result_tables import ResultTable
 from eigentree.validation import finite_number
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Sequence
 
     from eigentree.arrays import Floats
+    from eigentree.uncertainty.result_tables import Labelled
 
 __all__ = ["Estimates", "Scale", "WaldTest"]
 
@@ -170,31 +171,14 @@ class Estimates(ResultTable):
             self.notes,
         )
 
-    def to_frame(self) -> Any:
-        """Return a pandas data frame: labels, estimate, standard error and the ends of the 95 % interval."""
-        low, high = self.confint().T
-        numbers = {"estimate": self.values, "std_error": self.standard_errors, "lower": low, "upper": high}
-        return labelled_frame(self.header, self.labels, numbers)
-
-    @property
-    def _words(self) -> int:
-        return len(self.header)
-
     @property
     def _scales(self) -> Sequence[Scale]:
         return ["identity"] * len(self.values) if self.scales is None else self.scales
 
-    def _cells(self, digits: int) -> tuple[list[str], list[list[str]]]:
-        """Return the head of a table and its lines, as text."""
-        head = [*self.header, "estimate", "std. error", "95 % interval"]
-        lines = []
-        for labels, value, error, (low, high) in zip(
-            self.labels, self.values, self.standard_errors, self.confint(), strict=True
-        ):
-            known = np.isfinite(error)
-            shown = [f"{error:.{digits}f}", f"[{low:.{digits}f}, {high:.{digits}f}]"] if known else ["", ""]
-            lines.append([*map(str, labels), f"{value:.{digits}f}", *shown])
-        return head, lines
+    def _table(self) -> Labelled:
+        low, high = self.confint().T
+        numbers = {"estimate": self.values, "std_error": self.standard_errors, "lower": low, "upper": high}
+        return self.header, self.labels, numbers
 
 
 TRANSFORMS: dict[Scale, tuple[Callable[[Floats], Floats], ...]] = {

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from eigentree.data.treebanks.tree import Tree
 from eigentree.data.treebanks.tree_sources import trees_of
 from eigentree.errors import DataError, ParameterError, quoted
-from eigentree.uncertainty.result_tables import ResultTable, labelled_frame
+from eigentree.uncertainty.result_tables import ResultTable
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from eigentree.arrays import Floats, Integers
+    from eigentree.uncertainty.result_tables import Labelled
 
 __all__ = ["LabelledF1", "labelled_f1"]
 
@@ -43,6 +44,8 @@ class LabelledF1(ResultTable):
     exact_match: float
     trees: int
 
+    _headings: ClassVar[Mapping[str, str]] = {"f1": "F1"}
+
     @property
     def precision(self) -> float:
         """The share of parsed constituents that are right; NaN where there are none."""
@@ -63,33 +66,12 @@ class LabelledF1(ResultTable):
         """How many trees match exactly."""
         return [f"exact match: {self.exact_match:.4f} of {self.trees} trees"]
 
-    def to_frame(self) -> Any:
-        """Return a pandas data frame, a row for each label and one for all of them."""
-        counts, shares = self._figures()
-        names = ("gold", "parsed", "matched"), ("precision", "recall", "f1")
-        numbers: dict[str, Any] = dict(zip(names[0], counts, strict=True))
-        numbers |= dict(zip(names[1], shares, strict=True))
-        return labelled_frame(["label"], [(label,) for label in ("all", *self.labels)], numbers)
-
-    @property
-    def _words(self) -> int:
-        return 1
-
-    def _cells(self, digits: int) -> tuple[list[str], list[list[str]]]:
-        counts, shares = self._figures()
-        lines = [
-            [label, *(str(count) for count in own), *(f"{share:.{digits}f}" for share in figures)]
-            for label, own, figures in zip(("all", *self.labels), counts.T, shares.T, strict=True)
-        ]
-        return ["label", "gold", "parsed", "matched", "precision", "recall", "F1"], lines
-
-    def _figures(self) -> tuple[Integers, Floats]:
-        counts = np.stack([self.gold, self.parsed, self.matched])
-        counts = np.concatenate([counts.sum(axis=1, keepdims=True), counts], axis=1)
-        gold, parsed, matched = counts
-        return counts, np.stack(
-            [_share(matched, parsed), _share(matched, gold), _share(2 * matched, gold + parsed)]
-        )
+    def _table(self) -> Labelled:
+        gold, parsed, matched = (np.append(own.sum(), own) for own in (self.gold, self.parsed, self.matched))
+        numbers: dict[str, Any] = {"gold": gold, "parsed": parsed, "matched": matched}
+        numbers |= {"precision": _share(matched, parsed), "recall": _share(matched, gold)}
+        numbers |= {"f1": _share(2 * matched, gold + parsed)}
+        return ["label"], [(label,) for label in ("all", *self.labels)], numbers
 
 
 def labelled_f1(gold: Any, parsed: Any, ignore: Collection[str] = ("ROOT", "TOP", "S1")) -> LabelledF1:
@@ -125,7 +107,7 @@ def labelled_f1(gold: Any, parsed: Any, ignore: Collection[str] = ("ROOT", "TOP"
       all     3       2        2     1.0000  0.6667  0.8000
        NP     1       1        1     1.0000  1.0000  1.0000
         S     1       1        1     1.0000  1.0000  1.0000
-       VP     1       0        0        nan  0.0000  0.0000
+       VP     1       0        0             0.0000  0.0000
     exact match: 0.0000 of 1 trees
     """
     if not isinstance(ignore, list | tuple | set | frozenset) or not all(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from eigentree.em.estep.unique_rows import DistinctRows
 from eigentree.errors import DataError, ParameterError, UnknownNameError, quoted
 from eigentree.inference.networks.network import LatentNetwork
 from eigentree.inference.networks.pair_tables import PairTables
-from eigentree.uncertainty.result_tables import ResultTable, labelled_frame
+from eigentree.uncertainty.result_tables import ResultTable
 from eigentree.validation import our_arithmetic
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from eigentree.arrays import Floats
+    from eigentree.uncertainty.result_tables import Labelled
 
 __all__ = ["FitStatistic", "GoodnessOfFit", "Residual", "Residuals", "bivariate_residuals", "goodness_of_fit"]
 
@@ -98,22 +99,10 @@ class GoodnessOfFit(ResultTable):
             )
         return found
 
-    def to_frame(self) -> Any:
-        """Return a pandas data frame, a row for each statistic."""
+    def _table(self) -> Labelled:
         own = (self.g2, self.x2, self.cressie_read)
         numbers = {"value": [each.value for each in own], "df": self.df, "p_value": [each.p_value for each in own]}
-        return labelled_frame(["statistic"], [(name,) for name in POWERS], numbers)
-
-    @property
-    def _words(self) -> int:
-        return 1
-
-    def _cells(self, digits: int) -> tuple[list[str], list[list[str]]]:
-        lines = []
-        for name, own in zip(POWERS, (self.g2, self.x2, self.cressie_read), strict=True):
-            shown = "" if math.isnan(own.p_value) else f"{own.p_value:.{digits}f}"
-            lines.append([name, f"{own.value:.{digits}f}", f"{self.df}", shown])
-        return ["statistic", "value", "df", "p"], lines
+        return ["statistic"], [(name,) for name in POWERS], numbers
 
 
 class Residual(NamedTuple):
@@ -156,6 +145,8 @@ class Residuals(ResultTable):
     left_out: tuple[str, ...]
     _tables: Mapping[tuple[str, ...], LabeledTable]
 
+    _headings: ClassVar[Mapping[str, str]] = {"one": "column", "other": "column", "x2": "X²"}
+
     def table(self, *columns: str) -> LabeledTable:
         """Return (observed - expected) / √expected of each cell of a pair of columns, or of one column.
 
@@ -171,13 +162,6 @@ class Residuals(ResultTable):
         known = sorted({name for key in self._tables for name in key})
         raise UnknownNameError(f"there are no residuals of {quoted(columns)}; name one or two of {quoted(known)}")
 
-    def to_frame(self) -> Any:
-        """Return a pandas data frame, a row for each pair."""
-        import pandas as pd
-
-        rows = [{"one": each.columns[0], "other": each.columns[1], **each._asdict()} for each in self.pairs]
-        return pd.DataFrame(rows).drop(columns="columns") if rows else pd.DataFrame()
-
     @property
     def notes(self) -> Sequence[str]:  # type: ignore[override]
         """The column of the largest residual by itself, and which columns have none."""
@@ -190,16 +174,10 @@ class Residuals(ResultTable):
             found.append(f"left out, as numbers have no counts: {', '.join(self.left_out)}")
         return found
 
-    @property
-    def _words(self) -> int:
-        return 2
-
-    def _cells(self, digits: int) -> tuple[list[str], list[list[str]]]:
-        lines = [
-            [*each.columns, f"{each.x2:.{digits}f}", f"{each.df}", f"{each.residual:.{digits}f}"]
-            for each in self.pairs
-        ]
-        return ["column", "column", "X²", "df", "residual"], lines
+    def _table(self) -> Labelled:
+        names = ("x2", "df", "residual")
+        numbers = {name: [getattr(each, name) for each in self.pairs] for name in names}
+        return ["one", "other"], [each.columns for each in self.pairs], numbers
 
 
 @our_arithmetic

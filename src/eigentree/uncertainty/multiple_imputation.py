@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -19,11 +19,12 @@ from eigentree.uncertainty.refits import MOST_REPLICATES, Failed, FittedModel, r
 from eigentree.validation import MOST_THREADS, an_array, generator, whole_number
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Sequence
+    from collections.abc import Hashable, Mapping, Sequence
 
     from numpy.typing import ArrayLike
 
     from eigentree.arrays import Floats
+    from eigentree.uncertainty.result_tables import Labelled
     from eigentree.validation import Seed
 
 __all__ = ["PooledEstimates", "halved", "multiple_imputation", "pool"]
@@ -151,12 +152,14 @@ class PooledEstimates(Estimates):
     missing_information: Floats | None = None
     n_imputations: int = 0
 
-    def _cells(self, digits: int) -> tuple[list[str], list[list[str]]]:
-        head, lines = super()._cells(digits)
-        assert self.missing_information is not None
-        shares = ["" if np.isnan(share) else f"{share:.{digits}f}" for share in self.missing_information]
-        both = zip(lines, shares, strict=True)
-        return [*head[:-1], "missing info", head[-1]], [[*line[:-1], share, line[-1]] for line, share in both]
+    _headings: ClassVar[Mapping[str, str]] = {"missing_information": "missing info"}
+
+    def _table(self) -> Labelled:
+        header, labels, numbers = super()._table()
+        # The ends of the interval stand last.
+        ends = {name: numbers[name] for name in ("lower", "upper")}
+        shown = {name: own for name, own in numbers.items() if name not in ends}
+        return header, labels, shown | {"missing_information": self.missing_information} | ends
 
 
 def pool(

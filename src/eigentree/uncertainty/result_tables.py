@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import html
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any, ClassVar, TypeAlias
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+import numpy as np
 
-__all__ = ["ResultTable", "labelled_frame"]
+__all__ = ["Labelled", "ResultTable"]
+
+Labelled: TypeAlias = tuple[Sequence[str], Sequence[tuple[Hashable, ...]], Mapping[str, Any]]
+"""What the labels of lines are, those of each line, and numbers beside them by the names of their columns."""
 
 MOST_SHOWN = 40
 """Most lines that are printed; tables for papers have all."""
@@ -36,21 +39,51 @@ class ResultTable(ABC):
 
     notes: Sequence[str] = ()
 
+    _headings: ClassVar[Mapping[str, str]] = {}
+    """What columns are called where they are printed, unless by their names."""
+
     _last_flush_left: ClassVar[bool] = False
     """Whether the last column of printed text begins at one place, as intervals do."""
 
     @abstractmethod
-    def _cells(self, digits: int) -> tuple[list[str], list[list[str]]]:
-        """Return the head of the table and its lines as text, all numbers with so many digits after the point."""
+    def _table(self) -> Labelled:
+        """Return the labels and the numbers of all lines."""
+
+    def to_frame(self) -> Any:
+        """Return a pandas data frame: labels, and beside them all numbers as they are."""
+        import pandas as pd
+
+        header, labels, numbers = self._table()
+        named = {name: [each[place] for each in labels] for place, name in enumerate(header)}
+        return pd.DataFrame({**named, **numbers})
 
     @property
-    @abstractmethod
     def _words(self) -> int:
         """How many columns, the first ones, hold words."""
+        return len(self._table()[0])
 
-    @abstractmethod
-    def to_frame(self) -> Any:
-        """Return a pandas data frame, all numbers as they are."""
+    def _digits_of(self, name: str, digits: int) -> int:
+        """Return how many digits after the point a column has where others have so many."""
+        del name
+        return digits
+
+    def _cells(self, digits: int) -> tuple[list[str], list[list[str]]]:
+        """Return the head of the table and its lines as text, all numbers with so many digits after the point.
+
+        What is not known is empty, and the ends of an interval of 95 % stand in one column.
+        """
+        header, labels, numbers = self._table()
+        called = {"std_error": "std. error", "p_value": "p", **self._headings}
+        shown = {}
+        for name, values in numbers.items():
+            own, form = np.broadcast_to(values, len(labels)).tolist(), f".{self._digits_of(name, digits)}f"
+            shown[name] = [str(each) if isinstance(each, int) else f"{each:{form}}" for each in own]
+        if "lower" in shown:
+            ends = zip(shown.pop("lower"), shown.pop("upper"), strict=True)
+            shown["95 % interval"] = ["nan" if low == "nan" else f"[{low}, {high}]" for low, high in ends]
+        lines = zip(labels, *shown.values(), strict=True)
+        cells = [[*map(str, words), *("" if own == "nan" else own for own in rest)] for words, *rest in lines]
+        return [called.get(name, name) for name in (*header, *shown)], cells
 
     def to_markdown(self, digits: int = 3) -> str:
         """Return a table in Markdown, all numbers with so many digits after the point."""
@@ -85,14 +118,6 @@ class ResultTable(ABC):
         top = "".join(f"<th>{html.escape(cell)}</th>" for cell in head)
         notes = "".join(f"<p>{html.escape(note)}</p>" for note in self.notes)
         return f"<table><tr>{top}</tr>{''.join(f'<tr>{row}</tr>' for row in rows)}</table>{notes}"
-
-
-def labelled_frame(header: Sequence[str], labels: Sequence[Sequence[Any]], numbers: Mapping[str, Any]) -> Any:
-    """Return a pandas data frame of labels, one for each entry of the header, and numbers beside them."""
-    import pandas as pd
-
-    named = {name: [each[place] for each in labels] for place, name in enumerate(header)}
-    return pd.DataFrame({**named, **numbers})
 
 
 def _latex(text: str) -> str:

@@ -26,7 +26,6 @@ from eigentree.graphs.structure_learning import mixed_tree
 from eigentree.inference.networks.network import LatentNetwork
 from eigentree.markup.charts import MOST_SPECTRA, learning_charts, spectra_chart
 from eigentree.messages import renamed
-from eigentree.uncertainty.bootstrap import Bootstrap
 from eigentree.uncertainty.estimates import Estimates
 from eigentree.validation import whole_number
 from eigentree.viz.diagrams import edge_ranks, graph_diagram, transition_diagram, tree_diagram
@@ -225,7 +224,7 @@ def densities(
 
 
 def intervals(
-    found: Estimates | Bootstrap | IterativeMixin, level: float = 0.95, most: int = MOST_INTERVALS, ax: Any = None
+    found: Estimates | IterativeMixin, level: float = 0.95, most: int = MOST_INTERVALS, ax: Any = None
 ) -> Any:
     """Return matplotlib's axes with estimates as dots on their intervals, one below the other.
 
@@ -250,9 +249,7 @@ def intervals(
 
 
 def _estimates_of(found: Any) -> Estimates:
-    if isinstance(found, Bootstrap):
-        found = found.estimates
-    elif isinstance(found, IterativeMixin):
+    if isinstance(found, IterativeMixin):
         found = found.estimates()
     if not isinstance(found, Estimates):
         raise ParameterError(

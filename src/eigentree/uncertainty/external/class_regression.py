@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -18,11 +18,11 @@ from eigentree.uncertainty.external.wald_tests import WaldTests, combined
 from eigentree.uncertainty.free_models import free_model
 from eigentree.uncertainty.information import Information
 from eigentree.uncertainty.refits import FittedModel
-from eigentree.uncertainty.result_tables import ResultTable, labelled_frame
+from eigentree.uncertainty.result_tables import ResultTable
 from eigentree.validation import our_arithmetic, whole_number
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import ArrayLike
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from eigentree.data.tables.columns import Columns
     from eigentree.data.tables.labeled_table import LabeledTable
     from eigentree.uncertainty.external.classified_rows import Assignment, ClassEvidence, Correction
+    from eigentree.uncertainty.result_tables import Labelled
 
 __all__ = ["ClassRegression", "class_regression"]
 
@@ -59,6 +60,8 @@ class ClassRegression(ResultTable):
     tests: WaldTests
     errors: LabeledTable | None
     method: str
+
+    _headings: ClassVar[Mapping[str, str]] = {"odds_ratio": "odds ratio"}
 
     @property
     def odds_ratios(self) -> Estimates:
@@ -103,31 +106,14 @@ class ClassRegression(ResultTable):
         ]
         return [f"reference class {self.reference}; {self.method}", f"Wald tests: {', '.join(tests)}"]
 
-    def _numbers(self) -> dict[str, Floats]:
+    def _table(self) -> Labelled:
         from scipy.stats import norm
 
         own, ratios = self.coefficients, self.odds_ratios
         errors, (low, high) = own.standard_errors, ratios.confint().T
         apart = np.divide(np.abs(own.values), errors, out=np.full_like(errors, np.nan), where=errors > 0)
         numbers = {"coefficient": own.values, "std_error": errors, "p_value": 2.0 * norm.sf(apart)}
-        return numbers | {"odds_ratio": ratios.values, "lower": low, "upper": high}
-
-    def to_frame(self) -> Any:
-        """Return a pandas data frame: coefficient, standard error, p-value, odds ratio and its 95 % interval."""
-        return labelled_frame(self.coefficients.header, self.coefficients.labels, self._numbers())
-
-    @property
-    def _words(self) -> int:
-        return 2
-
-    def _cells(self, digits: int) -> tuple[list[str], list[list[str]]]:
-        own = self.coefficients
-        head = [*own.header, "coefficient", "std. error", "p", "odds ratio", "95 % interval"]
-        lines = []
-        for labels, numbers in zip(own.labels, zip(*self._numbers().values(), strict=True), strict=True):
-            *shown, low, high = (f"{number:.{digits}f}" for number in numbers)
-            lines.append([*map(str, labels), *shown, f"[{low}, {high}]"])
-        return head, lines
+        return own.header, own.labels, numbers | {"odds_ratio": ratios.values, "lower": low, "upper": high}
 
 
 class Regression(NamedTuple):

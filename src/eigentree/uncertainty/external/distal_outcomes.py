@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from eigentree.data.tables.labeled_table import LabeledTable
     from eigentree.uncertainty.estimates import Scale
     from eigentree.uncertainty.external.classified_rows import Assignment, ClassEvidence, Correction
+    from eigentree.uncertainty.result_tables import Labelled
 
 __all__ = ["DistalOutcomes", "distal_outcomes"]
 
@@ -60,9 +61,8 @@ class DistalOutcomes(ResultTable):
     errors: LabeledTable | None
     notes: Sequence[str] = ()
 
-    def to_frame(self) -> Any:
-        """Return the data frame of the estimates."""
-        return self.estimates.to_frame()
+    def _table(self) -> Labelled:
+        return self.estimates._table()
 
     @property
     def _words(self) -> int:

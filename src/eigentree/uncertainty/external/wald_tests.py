@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from eigentree.uncertainty.estimates import Estimates
-from eigentree.uncertainty.result_tables import ResultTable, labelled_frame
+from eigentree.uncertainty.result_tables import ResultTable
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Sequence
+    from collections.abc import Hashable, Mapping, Sequence
 
     from eigentree.arrays import Floats
     from eigentree.uncertainty.estimates import WaldTest
+    from eigentree.uncertainty.result_tables import Labelled
 
 __all__ = ["WaldTests", "combined", "known_wald"]
 
@@ -35,26 +36,15 @@ class WaldTests(ResultTable):
     labels: Sequence[tuple[Hashable, ...]]
     tests: Sequence[WaldTest]
 
+    _headings: ClassVar[Mapping[str, str]] = {"statistic": "Wald"}
+
     def __getitem__(self, label: Hashable) -> WaldTest:
         """Return the test of one label, or of several as a tuple."""
         return self.tests[list(self.labels).index(label if isinstance(label, tuple) else (label,))]
 
-    def to_frame(self) -> Any:
-        """Return a pandas data frame: labels, statistic, degrees of freedom and p-value."""
+    def _table(self) -> Labelled:
         names = ("statistic", "df", "p_value")
-        numbers = {name: [getattr(test, name) for test in self.tests] for name in names}
-        return labelled_frame(self.header, self.labels, numbers)
-
-    @property
-    def _words(self) -> int:
-        return len(self.header)
-
-    def _cells(self, digits: int) -> tuple[list[str], list[list[str]]]:
-        lines = [
-            [*map(str, labels), f"{test.statistic:.{digits}f}", str(test.df), f"{test.p_value:.{digits}f}"]
-            for labels, test in zip(self.labels, self.tests, strict=True)
-        ]
-        return [*self.header, "Wald", "df", "p"], lines
+        return self.header, self.labels, {name: [getattr(test, name) for test in self.tests] for name in names}
 
 
 def combined(
