@@ -48,7 +48,7 @@ def test_the_gradient_equals_numerical_differences(family: Any, numbers: bool, p
     by = 0.05 * np.random.default_rng(1).normal(size=free.count)
 
     def value(at: np.ndarray) -> float:
-        tables, emissions, durations, _ = free._at(at)
+        (tables, durations), emissions = free.at(at)
         layout = free.objective.layout
         vector = layout.with_durations(layout.whole(tables, emissions), durations)
         if not prior:

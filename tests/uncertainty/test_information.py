@@ -44,7 +44,7 @@ def hessian(model: ObjectiveModel) -> np.ndarray:
     step = 1e-3
 
     def objective(by: np.ndarray) -> float:
-        tables, emissions, _ = model._at(by)
+        (tables,), emissions = model.at(by)
         prior = sum(own.log_prior() for own in emissions)
         used = (model.objective.prior > 0) & (tables > 0)
         prior += model.objective.prior[used] @ np.log(tables[used])
@@ -169,7 +169,7 @@ def test_scores_of_rows_add_up_to_the_gradient(name: str) -> None:
         own = informed(estimator.fit(X), X)
     model, zero = own.model, np.zeros(own.model.count)
     assert isinstance(model, ObjectiveModel)
-    prior = model.differences(lambda by: sum((each.log_prior() for each in model._at(by)[1]), 0.0))
+    prior = model.differences(lambda by: sum((each.log_prior() for each in model.at(by)[1]), 0.0))
     total = model.totals @ own.scores + prior
     assert_allclose(model.gradient(zero), total, atol=1e-6 * model.totals.sum())
 

@@ -13,45 +13,98 @@ from eigentree.em.chain_fit import ChainLayout
 from eigentree.em.inputs.input_objective import InputLayout, InputObjective, gradient_of
 from eigentree.emissions.covariates.multinomial_logit import information
 from eigentree.inference.sequences.input_chain import InputTables
-from eigentree.uncertainty.free_tables import CountedStates, FreeTables
-from eigentree.uncertainty.information import FreeModel
+from eigentree.uncertainty.free_tables import FreeTables
+from eigentree.uncertainty.information import PartedModel
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from eigentree.arrays import Floats, Integers
     from eigentree.data.sequences.inputs import InputSequences
     from eigentree.emissions.base import Emission
     from eigentree.inference.sequences.input_chain import DependentTable, InputChain
-    from eigentree.inference.sequences.number_steps import NumberCounts
+    from eigentree.uncertainty.information import FreePart
 
-__all__ = ["InputModel"]
+__all__ = ["InputModel", "input_objective"]
+
+
+def input_objective(model: Any, sequences: InputSequences, weights: Floats) -> InputObjective:
+    """Return the objective of a fitted estimator for the sequences that it was fitted to."""
+    chain: InputChain = model.model_
+    allowed = (chain.tables.transitions.possible,)
+    starts = () if model.start is None else (chain.tables.start.array.ravel(),)
+    plain = ChainLayout(chain.sizes, 1, sequences.columns.states, allowed, starts)
+    kinds = tuple(table.kind for _, table in chain.tables.named(chain.columns.names))
+    layout = InputLayout.of(plain, sequences.design, kinds, chain.numbers, chain.tables.start.groups)
+    prior = plain.prior(float(model.pseudo_counts), float(model.sticky))
+    return InputObjective.of(layout, sequences, weights, prior, model.n_jobs)
 
 
 @dataclass(frozen=True, eq=False)
-class InputModel(FreeModel):
-    """A fitted hidden Markov model with inputs: logits of its tables, coefficients, and what moves emissions."""
+class FreeLogits:
+    """The free coordinates of a multinomial logit: coefficients of possible classes but the first of each row.
 
-    model: Any
-    data: InputSequences
-    weights: Floats
-    places: Integers
-    objective: InputObjective
-    unit: str = "sequence"
+    Attributes
+    ----------
+    table : DependentTable
+        At the estimate.
+    design : array, shape (inputs, covariates)
+    prior : array
+        Pseudo-counts, in the shape of counts at each input.
+    slots : array of int
+        Along which coordinate each coefficient moves, -1 for none; of groups, slopes of the classes of one move
+        together.
+    """
+
+    table: DependentTable
+    design: Floats
+    prior: Floats
+    slots: Integers
 
     @classmethod
-    def of(cls, model: Any, sequences: InputSequences, weights: Floats) -> InputModel:
-        """Return a fitted estimator with the sequences that it was fitted to."""
-        chain: InputChain = model.model_
-        allowed = (chain.tables.transitions.possible,)
-        starts = () if model.start is None else (chain.tables.start.array.ravel(),)
-        plain = ChainLayout(chain.sizes, 1, sequences.columns.states, allowed, starts)
-        kinds = tuple(table.kind for _, table in chain.tables.named(chain.columns.names))
-        layout = InputLayout.of(plain, sequences.design, kinds, chain.numbers, chain.tables.start.groups)
-        prior = plain.prior(float(model.pseudo_counts), float(model.sticky))
-        objective = InputObjective.of(layout, sequences, weights, prior, model.n_jobs)
-        used = np.flatnonzero((weights > 0) & (sequences.lengths > 0))
-        places = np.full(sequences.count, -1)
-        places[used] = np.arange(len(used))
-        return cls(model, sequences.chosen(used), weights, places, objective)
+    def of(cls, table: DependentTable, design: Floats, counts: Floats, prior: Floats) -> FreeLogits:
+        """Return the coordinates of a table at its estimate, given expected counts at each input."""
+        moves = table.possible.copy()
+        moves[np.arange(len(moves)), moves.argmax(axis=1)] = False
+        used = ((counts + prior).sum(axis=(0, 2)) > 0)[:, None]
+        own = np.arange(table.array.size).reshape(table.array.shape)
+        own = np.where(np.broadcast_to(moves & used, own.shape), own, -1)
+        if table.groups is not None:
+            own[1:, 0] = own[1:, 0][:, np.searchsorted(table.groups, table.groups)]
+        kept, own = np.unique(own, return_inverse=True)
+        return cls(table, design, prior, own.reshape(table.array.shape) - (kept[0] == -1))
+
+    @property
+    def count(self) -> int:
+        """The number of coordinates."""
+        return int(self.slots.max()) + 1
+
+    def moved(self, by: Floats) -> Floats:
+        """Return the coefficients at some coordinates."""
+        return np.asarray(self.table.array + np.append(by, 0.0)[self.slots])
+
+    def gradient(self, values: Floats, counts: Floats) -> Floats:
+        """Return the gradient of the objective, given coefficients and expected counts at each input."""
+        return self._summed(gradient_of(replace(self.table, array=values), counts + self.prior, self.design))
+
+    def complete_information(self, counts: Floats) -> Floats:
+        """Return about the information of each coordinate by itself, if no state were hidden."""
+        array, own = self.table.array, (counts + self.prior).sum(axis=2)
+        found = np.zeros_like(array)
+        for row, possible in enumerate(self.table.possible):
+            matrix = information(self.design, own[:, row], array[:, row, possible])
+            others = np.flatnonzero(possible)[1:]
+            found[:, row, others] = np.diagonal(matrix).reshape(len(others), -1).T
+        return self._summed(found)
+
+    def _summed(self, values: Floats) -> Floats:
+        """Return the sum of the values of each coordinate."""
+        return np.bincount(self.slots.ravel() + 1, values.ravel())[1:].astype(np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class InputModel(PartedModel):
+    """A fitted hidden Markov model with inputs, whose parts are its tables."""
 
     @cached_property
     def _tables(self) -> list[DependentTable]:
@@ -59,134 +112,34 @@ class InputModel(FreeModel):
         return [table for _, table in chain.tables.named(chain.columns.names)]
 
     @cached_property
-    def _emissions(self) -> list[Emission]:
-        return list(self.model.model_.numbers.values())
-
-    @cached_property
-    def _shown(self) -> NumberCounts:
-        """What is expected at the estimate, pseudo-counts included; of emissions counts of states come last."""
-        still = [CountedStates(own) for own in self._emissions]
-        return self.objective.expected(self._tables, still)  # type: ignore[arg-type]
-
-    @cached_property
-    def _free(self) -> FreeTables:
-        """The coordinates of tables of probabilities."""
-        tables, counts, prior, learned = [], [], [], []
-        extra = self.objective.pseudo_counts
-        for place, table in enumerate(self._tables):
+    def parts(self) -> list[FreePart]:
+        """The coordinates of each table."""
+        found: list[FreePart] = []
+        for table, counts, extra in zip(self._tables, self.here[0], self.objective.pseudo_counts, strict=True):
             if table.kind == "logit":
+                found.append(FreeLogits.of(table, self.objective.walk.design, counts, extra))
                 continue
-            tables.append(table.array)
-            counts.append((self._shown.tables[place] - extra[place]).reshape(table.array.shape))
-            prior.append(np.broadcast_to(extra[place], self._shown.tables[place].shape).reshape(table.array.shape))
-            given = place == 0 and self.model.start is not None
-            learned.append(np.broadcast_to(table.possible & (not given), table.array.shape))
-        lengths = _joined([np.full(array.size // array.shape[-1], array.shape[-1]) for array in tables])
-        values = _joined(tables)
-        return FreeTables.of_lengths(
-            lengths.astype(np.int64),
-            np.arange(len(values)),
-            _joined(learned).astype(np.bool_),
-            values,
-            _joined(counts),
-            _joined(prior),
-        )
-
-    @cached_property
-    def _slots(self) -> list[Integers]:
-        """Along which coordinate each coefficient of each table of logits moves, -1 for none.
-
-        Those of possible classes but the first of a row do; of groups, slopes of the classes of one move together.
-        """
-        found = []
-        for place, table in enumerate(self._tables):
-            if table.kind == "logit":
-                moves = table.possible.copy()
-                moves[np.arange(len(moves)), moves.argmax(axis=1)] = False
-                counts = self._shown.tables[place]
-                used = (counts.sum(axis=(0, 2)) > 0)[:, None]
-                own = np.arange(table.array.size).reshape(table.array.shape)
-                own = np.where(np.broadcast_to(moves & used, own.shape), own, -1)
-                if table.groups is not None:
-                    own[1:, 0] = own[1:, 0][:, np.searchsorted(table.groups, table.groups)]
-                kept, own = np.unique(own, return_inverse=True)
-                found.append(own.reshape(table.array.shape) - (kept[0] == -1))
+            rows, width = table.array.size // table.array.shape[-1], table.array.shape[-1]
+            given = not found and self.model.start is not None
+            learned = np.broadcast_to(table.possible & (not given), table.array.shape).ravel()
+            prior = np.broadcast_to(extra, counts.shape).ravel()
+            own = table.array.ravel(), learned, counts.ravel(), prior
+            found.append(FreeTables.of(np.full(rows, width), *own))
         return found
 
-    @cached_property
-    def _ends(self) -> Integers:
-        sizes = [len(self._free.entries), *(int(own.max()) + 1 for own in self._slots)]
-        return np.cumsum([*sizes, *(own.n_coordinates for own in self._emissions)])
+    def _moved(self, values: list[Floats]) -> list[DependentTable]:
+        pairs = zip(self._tables, values, strict=True)
+        return [replace(table, array=own.reshape(table.array.shape)) for table, own in pairs]
 
-    @property
-    def count(self) -> int:
-        """The number of coordinates."""
-        return int(self._ends[-1])
+    def expected(self, values: list[Floats], emissions: Sequence[Any]) -> tuple[list[Floats], list[Floats]]:
+        """Return what is expected at each input, and statistics of emissions."""
+        found = self.objective.found(self._moved(values), emissions)
+        start, moves = found.links
+        return [start[:, None], moves, *found.tables], found.statistics
 
-    def _at(self, by: Floats) -> tuple[list[DependentTable], list[Emission], list[Floats]]:
-        """Return tables and emissions at some coordinates, and which of these move each emission."""
-        own, *others = np.split(by, self._ends[:-1])
-        moved, start, logits = self._free.moved(own), 0, iter(zip(self._slots, others, strict=False))
-        made = []
-        for table in self._tables:
-            if table.kind == "logit":
-                slots, part = next(logits)
-                array = table.array + np.append(part, 0.0)[slots]
-            else:
-                array = moved[start : start + table.array.size].reshape(table.array.shape)
-                start += table.array.size
-            made.append(replace(table, array=array))
-        parts = others[len(self._slots) :]
-        return made, [own.moved(part) for own, part in zip(self._emissions, parts, strict=True)], parts
-
-    def gradient(self, by: Floats) -> Floats:
-        """Return the gradient of the objective at some coordinates (Fisher's identity)."""
-        tables, emissions, others = self._at(by)
-        found = self.objective.expected(tables, emissions)
-        design, slots = self.objective.walk.design, iter(self._slots)
-        logits, arrays, counts = [], [], []
-        for table, own in zip(tables, found.tables, strict=True):
-            if table.kind == "logit":
-                logits.append(_summed(gradient_of(table, own, design), next(slots)))
-            else:
-                arrays.append(table.array)
-                counts.append(own.reshape(table.array.shape))
-        every = zip(self._emissions, others, found.statistics, strict=True)
-        parts = [emission.gradient(part, own) for emission, part, own in every]
-        return np.concatenate([self._free.gradient(_joined(arrays), _joined(counts)), *logits, *parts])
-
-    @cached_property
-    def complete_information(self) -> Floats:
-        """About the information of each coordinate by itself, if no state were hidden."""
-        design, slots, logits, counts = self.objective.walk.design, iter(self._slots), [], []
-        for table, own, extra in zip(self._tables, self._shown.tables, self.objective.pseudo_counts, strict=True):
-            if table.kind != "logit":
-                counts.append((own - extra).reshape(table.array.shape))
-                continue
-            found = np.zeros_like(table.array)
-            for row, possible in enumerate(table.possible):
-                matrix = information(design, own[:, row].sum(axis=1), table.array[:, row, possible])
-                others = np.flatnonzero(possible)[1:]
-                found[:, row, others] = np.diagonal(matrix).reshape(len(others), -1).T
-            logits.append(_summed(found, next(slots)))
-        each = zip(self._emissions, self._shown.statistics, strict=True)
-        parts = [CountedStates(emission).complete_information(own) for emission, own in each]
-        return np.concatenate([self._free.complete_information(_joined(counts)), *logits, *parts])
-
-    def estimator(self, by: Floats) -> Any:
-        """Return the fitted estimator at some coordinates."""
-        tables, emissions, _ = self._at(by)
-        chain, made = self.model.model_, copy(self.model)
+    def moved(self, values: list[Floats], emissions: list[Emission]) -> Any:
+        """Return the fitted estimator with other tables and emissions."""
+        (start, moves, *shown), chain, made = self._moved(values), self.model.model_, copy(self.model)
         numbers = dict(zip(chain.numbers, emissions, strict=True))
-        made.model_ = replace(chain, tables=InputTables(tables[0], tables[1], tuple(tables[2:]), numbers))
+        made.model_ = replace(chain, tables=InputTables(start, moves, tuple(shown), numbers))
         return made
-
-
-def _summed(values: Floats, slots: Integers) -> Floats:
-    """Return the sum of the values of each coordinate."""
-    return np.bincount(slots.ravel() + 1, values.ravel())[1:].astype(np.float64)
-
-
-def _joined(arrays: list[Any]) -> Floats:
-    """Return arrays end to end."""
-    return np.concatenate([np.zeros(0), *(np.ravel(own) for own in arrays)])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from eigentree.data.sequences.inputs import InputSequences
 from eigentree.em.chain_fit import ChainLayout
-from eigentree.em.constraints import Constraints
+from eigentree.em.constraints import ConstrainedLayout, Constraints
 from eigentree.em.estep.unique_rows import DistinctRows, columns_with_missing
 from eigentree.em.mixed.mixed_objective import MixedLayout, MixedObjective
 from eigentree.em.mixed.number_columns import NumberColumns
@@ -29,12 +29,14 @@ from eigentree.inference.mixed.number_leaves import blocks_of
 from eigentree.inference.sequences.duration_chain import DurationChain
 from eigentree.inference.sequences.hmm_chain import Chain
 from eigentree.inference.sequences.tree_chain import TreeChain, pass_of
-from eigentree.uncertainty.free_durations import DurationModel
-from eigentree.uncertainty.free_inputs import InputModel
-from eigentree.uncertainty.free_tables import CountedStates, FreeTables
-from eigentree.uncertainty.information import FreeModel
+from eigentree.uncertainty.free_durations import DurationModel, duration_objective
+from eigentree.uncertainty.free_inputs import InputModel, input_objective
+from eigentree.uncertainty.free_tables import FreeTables
+from eigentree.uncertainty.information import FreeModel, PartedModel
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from eigentree.arrays import Floats, Integers
     from eigentree.data.sequences.sequence_codes import Sequences
     from eigentree.data.tables.rows import Rows
@@ -47,86 +49,35 @@ __all__ = ["ObjectiveModel", "free_model"]
 
 
 @dataclass(frozen=True, eq=False)
-class ObjectiveModel(FreeModel):
-    """A fitted model whose parameters are those of an `Objective` of EM.
+class ObjectiveModel(PartedModel):
+    """A fitted model whose parameters are tables and emissions, those of an `Objective` of EM.
 
     Attributes
     ----------
-    model : EMJunctionTree, LatentClassModel or EMHMM
-    objective : Objective
-        Of the data, with the prior of the fit.
     layout : SimplexVector
         Where parameters stand.
-    parameters : array
-        Those of the fit.
     covariates : array, shape (data, columns)
         What class membership depends on.
     """
 
-    model: Any
-    data: Any
-    weights: Floats
-    places: Integers
-    objective: Objective
-    layout: SimplexVector
-    parameters: Floats
-    unit: str = "row"
+    layout: SimplexVector = field(kw_only=True)
     covariates: Floats | None = None
 
     @cached_property
-    def _emissions(self) -> tuple[Emission, ...]:
-        return self.objective.parted(self.parameters)[1]
+    def parts(self) -> list[FreeTables]:
+        """The coordinates of the tables."""
+        own, (tables,), (counts,) = self.layout.table_layout, self.estimates, self.here[0]
+        equal = own.first_equal if isinstance(own, ConstrainedLayout) else None
+        return [FreeTables.of(own.lengths, tables, self.layout.estimated, counts, self.objective.prior, equal)]
 
-    @cached_property
-    def _here(self) -> tuple[Floats, list[Floats]]:
-        """Expected counts of tables' entries, and of the states of each emission's parent, at the estimate."""
-        tables, emissions = self.objective.parted(self.parameters)
-        expected, totals = self.objective.expected_parts(tables, [CountedStates(own) for own in emissions])
-        return expected.counts, totals
+    def expected(self, values: list[Floats], emissions: Sequence[Any]) -> tuple[list[Floats], list[Floats]]:
+        """Return expected counts of the tables' entries, and statistics of emissions."""
+        found, statistics = self.objective.expected_parts(values[0], emissions)
+        return [found.counts], statistics
 
-    @cached_property
-    def tables(self) -> FreeTables:
-        """The coordinates of the tables, which stand before those of emissions."""
-        tables, _ = self.objective.parted(self.parameters)
-        layout, prior = self.layout, self.objective.prior
-        return FreeTables.of(layout.table_layout, layout.estimated, tables, self._here[0], prior)
-
-    @cached_property
-    def _ends(self) -> Integers:
-        """Where the coordinates of the tables end, and those of each emission."""
-        return np.cumsum([len(self.tables.entries), *(own.n_coordinates for own in self._emissions)])
-
-    @property
-    def count(self) -> int:
-        """The number of coordinates."""
-        return int(self._ends[-1])
-
-    def _at(self, by: Floats) -> tuple[Floats, list[Emission], list[Floats]]:
-        """Return the tables and emissions at some coordinates, and which of these move each emission."""
-        own, *others = np.split(by, self._ends[:-1])
-        moved = [emission.moved(part) for emission, part in zip(self._emissions, others, strict=True)]
-        return self.tables.moved(own), moved, others
-
-    def gradient(self, by: Floats) -> Floats:
-        """Return the gradient of the objective at some coordinates (Fisher's identity)."""
-        tables, emissions, others = self._at(by)
-        expected, statistics = self.objective.expected_parts(tables, emissions)
-        every = zip(self._emissions, others, statistics, strict=True)
-        parts = [emission.gradient(part, own) for emission, part, own in every]
-        return np.concatenate([self.tables.gradient(tables, expected.counts + self.objective.prior), *parts])
-
-    @cached_property
-    def complete_information(self) -> Floats:
-        """About the information of each coordinate by itself, if no state were hidden."""
-        counts, totals = self._here
-        each = zip(self._emissions, totals, strict=True)
-        parts = [CountedStates(emission).complete_information(own) for emission, own in each]
-        return np.concatenate([self.tables.complete_information(counts), *parts])
-
-    def estimator(self, by: Floats) -> Any:
-        """Return the fitted estimator at some coordinates."""
-        tables, emissions, _ = self._at(by)
-        vector = self.objective.whole(tables, [self._with_shares(own) for own in emissions])
+    def moved(self, values: list[Floats], emissions: list[Emission]) -> Any:
+        """Return the fitted estimator with other tables and emissions."""
+        vector = self.objective.whole(values[0], [self._with_shares(own) for own in emissions])
         made, layout = copy(self.model), self.layout
         if isinstance(layout, ChainLayout):
             numbers = layout.numbered(vector) if isinstance(layout, NumberChainLayout) else None
@@ -150,8 +101,6 @@ def free_model(fitted: FittedModel) -> FreeModel:
     """Return a fitted model along its free coordinates; hidden states of averages of fits have no such."""
     if not (fitted.weights > 0).any():
         raise DataError("no row counts, so there is nothing to learn from")
-    if isinstance(fitted.data, InputSequences):
-        return InputModel.of(fitted.model, fitted.data, fitted.weights)
     if fitted.network is None:
         return _of_chain(fitted, fitted.data)  # type: ignore[arg-type]
     return _of_network(fitted, fitted.data, fitted.network)  # type: ignore[arg-type]
@@ -195,8 +144,8 @@ def _of_network(fitted: FittedModel, rows: Rows, network: LatentNetwork) -> Free
         missing = columns_with_missing(own.codes, graph)
         objective = TreeObjective.of(graph, own, missing, pseudo_counts, threads, constrained=constrained)
         parameters = layout.vector(network)
-    made = ObjectiveModel(model, distinct, fitted.weights, every, objective, layout, parameters)
-    return replace(made, covariates=covariates)
+    known = (model, distinct, fitted.weights, every, objective, *_parted(objective, parameters))
+    return ObjectiveModel(*known, layout=layout, covariates=covariates)
 
 
 def _distinct(codes: Any, values: Floats) -> tuple[Integers, Integers]:
@@ -211,23 +160,36 @@ def _distinct(codes: Any, values: Floats) -> tuple[Integers, Integers]:
 
 def _of_chain(fitted: FittedModel, sequences: Sequences) -> FreeModel:
     model, chain = fitted.model, fitted.model.model_
+    known = (model, *used_sequences(sequences, fitted.weights))
+    if isinstance(sequences, InputSequences):
+        objective: Any = input_objective(model, sequences, fitted.weights)
+        arrays = [table.array for _, table in chain.tables.named(chain.columns.names)]
+        return InputModel(*known, objective, arrays, list(chain.numbers.values()), "sequence")
     every = tuple(np.ones((size, size), np.bool_) for size in chain.sizes)
     starts = () if getattr(model, "start", None) is None else tuple(links[0] for links in chain.chains)
     layout, parameters = layout_of_chain(chain, every, starts)
     if isinstance(chain, DurationChain):
-        return DurationModel.of(model, sequences, fitted.weights, layout, parameters)
+        objective, parameters = duration_objective(model, sequences, fitted.weights, layout, parameters)
+        (tables, emissions), durations = objective.layout.split(parameters), objective.layout.durations(parameters)
+        return DurationModel(*known, objective, [tables, durations], emissions, "sequence")
     prior = layout.prior(float(model.pseudo_counts), float(getattr(model, "sticky", 0.0)))
-    objective: Objective
     if isinstance(chain, TreeChain):
-        numbered = NumberChainLayout.of(layout, chain.numbers)
+        layout = numbered = NumberChainLayout.of(layout, chain.numbers)
         walk = pass_of(sequences, fitted.weights, chain.numbers, model.n_jobs)
-        layout, objective = numbered, NumberChainObjective(numbered, walk, prior)
+        objective = NumberChainObjective(numbered, walk, prior)
     else:
         objective = chain_objective(layout, sequences, fitted.weights, prior, model.n_jobs)
-    used = np.flatnonzero((fitted.weights > 0) & (sequences.lengths > 0))
+    return ObjectiveModel(*known, objective, *_parted(objective, parameters), "sequence", layout=layout)
+
+
+def _parted(objective: Objective, parameters: Floats) -> tuple[list[Floats], Sequence[Emission]]:
+    tables, emissions = objective.parted(parameters)
+    return [tables], emissions
+
+
+def used_sequences(sequences: Sequences, weights: Floats) -> tuple[Sequences, Floats, Integers]:
+    """Return the sequences that count and are not empty, the weights of all, and which of them each is."""
+    used = np.flatnonzero((weights > 0) & (sequences.lengths > 0))
     places = np.full(sequences.count, -1)
     places[used] = np.arange(len(used))
-    data = sequences.chosen(used)
-    return replace(
-        ObjectiveModel(model, data, fitted.weights, places, objective, layout, parameters), unit="sequence"
-    )
+    return sequences.chosen(used), weights, places

@@ -1,21 +1,17 @@
-"""Free coordinates of tables, their logits, and the gradient along them; and the counts of states of emissions."""
+"""Free coordinates of conditional probability tables, and the gradient of an objective along them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from eigentree.em.constraints import ConstrainedLayout
-
 if TYPE_CHECKING:
     from eigentree.arrays import Booleans, Floats, Integers
-    from eigentree.em.optimize.objective import SimplexVector
-    from eigentree.emissions.base import Emission
 
-__all__ = ["CountedStates", "FreeTables"]
+__all__ = ["FreeTables"]
 
 LEAST_COUNT = 0.01
 """An entry that fewer rows are expected to have used is at the boundary: the error of its logit is about one over
@@ -43,38 +39,39 @@ class FreeTables:
         The entries that move.
     first_equal : array of int
         The first entry that each one is equal to.
+    prior : array
+        The pseudo-counts of all entries.
     """
 
     values: Floats
     lengths: Integers
     moving: Booleans
     first_equal: Integers
+    prior: Floats
 
     @classmethod
     def of(
-        cls, layout: SimplexVector, estimated: Booleans, values: Floats, counts: Floats, prior: Floats
+        cls,
+        lengths: Integers,
+        values: Floats,
+        estimated: Booleans,
+        counts: Floats,
+        prior: Floats,
+        first_equal: Integers | None = None,
     ) -> FreeTables:
-        """Return the coordinates of tables at their estimate.
+        """Return the coordinates of tables at their estimate, given which entries are, and expected counts there.
 
         An entry is at the boundary where hardly any row is expected to have used it, or fewer than pseudo-counts.
         """
-        equal = layout.first_equal if isinstance(layout, ConstrainedLayout) else np.arange(len(values))
-        return cls.of_lengths(layout.lengths, equal, estimated, values, counts, prior)
-
-    @classmethod
-    def of_lengths(
-        cls,
-        lengths: Integers,
-        equal: Integers,
-        estimated: Booleans,
-        values: Floats,
-        counts: Floats,
-        prior: Floats,
-    ) -> FreeTables:
-        """Return what `of` describes, of distributions of these lengths."""
+        equal = np.arange(len(values)) if first_equal is None else first_equal
         used, added = (np.bincount(equal, own, len(values))[equal] for own in (counts, prior))
         moving = estimated & (values > 0) & (used >= np.maximum(LEAST_COUNT, np.minimum(added, MOST_PRIOR)))
-        return cls(values, lengths, moving, equal)
+        return cls(values, lengths, moving, equal, prior)
+
+    @property
+    def count(self) -> int:
+        """The number of coordinates."""
+        return len(self.entries)
 
     @cached_property
     def _first(self) -> Integers:
@@ -108,47 +105,15 @@ class FreeTables:
         return np.where(self.moving, scaled, self.values)
 
     def gradient(self, tables: Floats, counts: Floats) -> Floats:
-        """Return the derivative of an objective along the coordinates, given its derivatives by log entries."""
-        own = np.where(self.moving, counts, 0.0)
+        """Return the gradient of the objective at some coordinates, given the tables and expected counts there."""
+        own = np.where(self.moving, counts.ravel() + self.prior, 0.0)
         shares = np.divide(tables, self._mass, out=np.zeros_like(tables), where=self._mass > 0)
         slopes = np.where(self.moving, own - self._totals(own) * shares, 0.0)
         return np.bincount(self.first_equal, slopes, len(slopes))[self.entries].astype(np.float64)
 
     def complete_information(self, counts: Floats) -> Floats:
         """Return the information of each coordinate by itself, if no state were hidden."""
-        own = np.where(self.moving, counts, 0.0)
+        own = np.where(self.moving, counts.ravel(), 0.0)
         shares = np.divide(self.values, self._mass, out=np.zeros_like(own), where=self._mass > 0)
         parts = self._totals(own) * shares * (1.0 - shares)
         return np.bincount(self.first_equal, parts, len(parts))[self.entries].astype(np.float64)
-
-
-@dataclass(frozen=True, eq=False)
-class CountedStates:
-    """An emission whose statistics are the counts of its states, for an E-step.
-
-    Attributes
-    ----------
-    emission : Emission
-    """
-
-    emission: Emission
-
-    @property
-    def states(self) -> int:
-        """Number of states."""
-        return self.emission.states
-
-    def lines(self, features: Any) -> Floats:
-        """Return the log density of each row in each state."""
-        return self.emission.lines(features)
-
-    def statistics(self, features: Any, counts: Floats) -> Floats:
-        """Return the counts of the states, whatever cells rows lack."""
-        return np.asarray(counts.sum(axis=0))
-
-    def complete_information(self, totals: Floats) -> Floats:
-        """Return about how much rows say of each coordinate: one row one unit, given the count of each state."""
-        count = self.emission.n_coordinates
-        if self.emission.is_tied or self.emission.conditions:
-            return np.full(count, totals.sum())
-        return np.repeat(totals, count // len(totals))

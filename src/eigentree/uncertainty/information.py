@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, get_args
 
 import numpy as np
 
@@ -24,8 +24,18 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from eigentree.arrays import Booleans, Floats, Integers
+    from eigentree.emissions.base import Emission
 
-__all__ = ["STEP", "FreeModel", "Information", "Kind", "SurveyDesign", "group_numbers"]
+__all__ = [
+    "STEP",
+    "FreeModel",
+    "FreePart",
+    "Information",
+    "Kind",
+    "PartedModel",
+    "SurveyDesign",
+    "group_numbers",
+]
 
 Kind = Literal["observed", "empirical", "robust"]
 
@@ -102,6 +112,136 @@ class FreeModel(ABC):
             return np.zeros((*np.shape(function(np.zeros(0))), 0))
         pairs = ((function(step), function(-step)) for step in STEP * np.eye(self.count))
         return np.stack([(beyond - before) / (2.0 * STEP) for beyond, before in pairs], axis=-1)
+
+
+class FreePart(Protocol):
+    """Some parameters of a model along free coordinates of their own, which are 0 at the estimate."""
+
+    @property
+    def count(self) -> int:
+        """The number of coordinates."""
+
+    def moved(self, by: Floats) -> Floats:
+        """Return the parameters at some coordinates."""
+
+    def gradient(self, values: Floats, counts: Any) -> Floats:
+        """Return the gradient of the objective, given the parameters there and what is expected under them."""
+
+    def complete_information(self, counts: Any) -> Floats:
+        """Return about the information of each coordinate by itself, given what is expected at the estimate."""
+
+
+@dataclass(frozen=True, eq=False)
+class CountedStates:
+    """An emission whose statistics are the counts of its states, for an E-step.
+
+    Attributes
+    ----------
+    emission : Emission
+    """
+
+    emission: Emission
+
+    @property
+    def states(self) -> int:
+        """Number of states."""
+        return self.emission.states
+
+    def lines(self, features: Any) -> Floats:
+        """Return the log density of each row in each state."""
+        return self.emission.lines(features)
+
+    def statistics(self, features: Any, counts: Floats) -> Floats:
+        """Return the counts of the states, whatever cells rows lack."""
+        return np.asarray(counts.sum(axis=0))
+
+    def complete_information(self, totals: Floats) -> Floats:
+        """Return about how much rows say of each coordinate: one row one unit, given the count of each state."""
+        count = self.emission.n_coordinates
+        if self.emission.is_tied or self.emission.conditions:
+            return np.full(count, totals.sum())
+        return np.repeat(totals, count // len(totals))
+
+
+@dataclass(frozen=True, eq=False)
+class PartedModel(FreeModel):
+    """A fitted estimator whose coordinates are those of several parts, and then those of emissions.
+
+    Attributes
+    ----------
+    model : EMJunctionTree, LatentClassModel or EMHMM
+    objective : Objective
+        Of the data, with the prior of the fit.
+    estimates : list of array
+        The parameters of each part.
+    emissions : sequence of Emission
+    """
+
+    model: Any
+    data: Any
+    weights: Floats
+    places: Integers
+    objective: Any
+    estimates: list[Floats]
+    emissions: Sequence[Emission]
+    unit: str = "row"
+
+    @property
+    @abstractmethod
+    def parts(self) -> Sequence[FreePart]:
+        """The parts, which may depend on what is expected at the estimate."""
+
+    @abstractmethod
+    def expected(self, values: list[Floats], emissions: Sequence[Any]) -> tuple[list[Any], list[Floats]]:
+        """Return what is expected under the parameters of each part, without a prior, and emissions' statistics."""
+
+    @abstractmethod
+    def moved(self, values: list[Floats], emissions: list[Emission]) -> Any:
+        """Return the fitted estimator with other parameters and emissions."""
+
+    @cached_property
+    def here(self) -> tuple[list[Any], list[Floats]]:
+        """What is expected at the estimate; of emissions counts of states."""
+        return self.expected(self.estimates, [CountedStates(own) for own in self.emissions])
+
+    @cached_property
+    def _ends(self) -> Integers:
+        """Where the coordinates of each part end, and those of each emission."""
+        return np.cumsum([*(part.count for part in self.parts), *(own.n_coordinates for own in self.emissions)])
+
+    @property
+    def count(self) -> int:
+        """The number of coordinates."""
+        return int(self._ends[-1])
+
+    def at(self, by: Floats) -> tuple[list[Floats], list[Emission]]:
+        """Return the parameters of each part, and emissions, at some coordinates."""
+        own = np.split(by, self._ends[:-1])
+        values = [part.moved(each) for part, each in zip(self.parts, own, strict=False)]
+        pairs = zip(self.emissions, own[len(values) :], strict=True)
+        return values, [emission.moved(each) for emission, each in pairs]
+
+    def gradient(self, by: Floats) -> Floats:
+        """Return the gradient of the objective at some coordinates (Fisher's identity)."""
+        values, emissions = self.at(by)
+        counts, statistics = self.expected(values, emissions)
+        found = [part.gradient(*own) for part, *own in zip(self.parts, values, counts, strict=True)]
+        others = np.split(by, self._ends[:-1])[len(values) :]
+        shown = [emission.gradient(*own) for emission, *own in zip(self.emissions, others, statistics, strict=True)]
+        return np.concatenate([*found, *shown])
+
+    @cached_property
+    def complete_information(self) -> Floats:
+        """About the information of each coordinate by itself, if no state were hidden."""
+        counts, totals = self.here
+        found = [part.complete_information(own) for part, own in zip(self.parts, counts, strict=True)]
+        pairs = zip(self.emissions, totals, strict=True)
+        shown = [CountedStates(emission).complete_information(own) for emission, own in pairs]
+        return np.concatenate([*found, *shown])
+
+    def estimator(self, by: Floats) -> Any:
+        """Return the fitted estimator at some coordinates."""
+        return self.moved(*self.at(by))
 
 
 class _Inverse(NamedTuple):
