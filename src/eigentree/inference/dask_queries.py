@@ -17,48 +17,47 @@ if TYPE_CHECKING:
     from eigentree.data.tables.columns import Columns
     from eigentree.validation import Seed
 
-__all__ = ["drawn_lazily", "filled_lazily", "numbers_predicted_lazily", "predicted_lazily", "scored_lazily"]
-
-SCORES = "log_probability"
-"""The name of a series of scores."""
+__all__ = ["drawn_lazily", "filled_lazily", "queried_lazily"]
 
 MOST_PARTITIONS = 2**16
 """Most partitions that rows are sampled in: Dask takes 0.1 ms and 4 kB for each before any is computed."""
 
 
-def scored_lazily(model: Any, frame: Any) -> Any:
-    """Return a Dask Series of the log probability of each row of a Dask DataFrame."""
-    import pandas as pd
-
-    like = pd.Series(np.zeros(0), index=empty_frame(frame).index, name=SCORES)
-    return lazy_frame(frame.to_delayed(), _scored, model, like=like, divisions=frame.divisions)
-
-
-def predicted_lazily(model: Any, frame: Any, target: str, labels: Sequence[Any]) -> Any:
-    """Return a Dask DataFrame of P(target | the other cells) of each row, one column per label."""
-    import pandas as pd
-
-    columns = pd.Index(list(labels), name=target)
-    like = pd.DataFrame(np.zeros((0, len(columns))), index=empty_frame(frame).index, columns=columns)
-    return lazy_frame(frame.to_delayed(), _predicted, model, columns, like=like, divisions=frame.divisions)
-
-
-def numbers_predicted_lazily(
-    model: Any, frame: Any, target: str, quantiles: Sequence[float] | None, unit: str
+def queried_lazily(
+    model: Any,
+    frame: Any,
+    method: str,
+    *arguments: Any,
+    name: str,
+    columns: Sequence[Any] | None = None,
+    kind: Any = np.float64,
 ) -> Any:
-    """Return a Dask Series of the mean of a number in each row, or a Dask DataFrame of its quantiles.
+    """Return what a method of a model returns for each row of a Dask DataFrame, as one column or several.
 
-    `unit` is numpy's type of dates, and empty for other numbers.
+    Parameters
+    ----------
+    model : LatentNetwork or a fitted estimator
+    frame : Dask DataFrame
+    method : str
+    *arguments
+        Of the method, after the rows.
+    name : str
+        What the Dask Series is called; of several columns, what they are.
+    columns : sequence, optional
+        Their names, of a Dask DataFrame.
+    kind : dtype
+        Of the numbers.
     """
     import pandas as pd
 
-    index, kind = empty_frame(frame).index, unit or np.float64
-    if quantiles is None:
-        like: Any = pd.Series(np.zeros(0, kind), index=index, name=target)
-    else:
-        columns = pd.Index(list(quantiles), name="quantile")
-        like = pd.DataFrame(np.zeros((0, len(columns)), kind), index=index, columns=columns)
-    return lazy_frame(frame.to_delayed(), _number, model, target, like, like=like, divisions=frame.divisions)
+    index = empty_frame(frame).index
+    like: Any = pd.Series(np.zeros(0, kind), index=index, name=name)
+    if columns is not None:
+        called = pd.Index(list(columns), name=name)
+        like = pd.DataFrame(np.zeros((0, len(called)), kind), index=index, columns=called)
+    return lazy_frame(
+        frame.to_delayed(), _queried, model, method, arguments, like, like=like, divisions=frame.divisions
+    )
 
 
 def filled_lazily(model: Any, frame: Any, method: str, seed: Seed) -> Any:
@@ -91,28 +90,10 @@ def _seeds(seed: Seed, count: int) -> list[int]:
     return list(generator(seed).integers(2**63, size=count).tolist())
 
 
-def _scored(frame: Any, model: Any) -> Any:
-    import pandas as pd
-
-    scores = model.score_samples(frame) if len(frame) else np.zeros(0)
-    return pd.Series(scores, index=frame.index, name=SCORES)
-
-
-def _predicted(frame: Any, model: Any, columns: Any) -> Any:
-    import pandas as pd
-
-    proba = model.predict_proba(frame, columns.name) if len(frame) else np.zeros((0, len(columns)))
-    return pd.DataFrame(np.asarray(proba), index=frame.index, columns=columns)
-
-
-def _number(frame: Any, model: Any, target: str, like: Any) -> Any:
-    import pandas as pd
-
-    if like.ndim == 1:
-        found = model.predict(frame, target) if len(frame) else like.to_numpy()
-        return pd.Series(found, index=frame.index, name=target)
-    found = model.predict_quantiles(frame, target, like.columns) if len(frame) else like.to_numpy()
-    return pd.DataFrame(np.asarray(found), index=frame.index, columns=like.columns)
+def _queried(frame: Any, model: Any, method: str, arguments: tuple[Any, ...], like: Any) -> Any:
+    found = np.asarray(getattr(model, method)(frame, *arguments)) if len(frame) else like.to_numpy()
+    named = {"name": like.name} if like.ndim == 1 else {"columns": like.columns}
+    return type(like)(found, index=frame.index, **named)
 
 
 def _filled(part: tuple[Any, int], model: Any, method: Any) -> Any:

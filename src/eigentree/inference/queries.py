@@ -19,12 +19,7 @@ from eigentree.data.tables.labeled_table import LabeledTable
 from eigentree.data.tables.restore import filled_rows, row_labels, sampled_rows
 from eigentree.data.tables.rows import Rows, rows_at_a_time
 from eigentree.errors import DataError, GraphError, ParameterError, in_short, quoted
-from eigentree.inference.dask_queries import (
-    drawn_lazily,
-    filled_lazily,
-    numbers_predicted_lazily,
-    predicted_lazily,
-)
+from eigentree.inference.dask_queries import drawn_lazily, filled_lazily, queried_lazily
 from eigentree.inference.threads import in_stretches
 from eigentree.messages import notice, renamed_arguments
 from eigentree.validation import (
@@ -106,7 +101,14 @@ class Queries(ABC):
             raise DataError(f"{quoted(target)} is no column of numbers; predict_proba has its probabilities")
         meaning: Any = self._columns.meanings[self._columns.position(target)]
         if is_dask_frame(X):
-            lazy: Floats = numbers_predicted_lazily(self, X, target, quantiles, meaning.unit)
+            kind = meaning.unit or np.float64
+            lazy: Floats = (
+                queried_lazily(self, X, "predict", target, name=target, kind=kind)
+                if quantiles is None
+                else queried_lazily(
+                    self, X, "predict_quantiles", target, quantiles, name="quantile", columns=quantiles, kind=kind
+                )
+            )
             return lazy
         if is_stream(X):
             raise DataError(
@@ -133,7 +135,7 @@ class Queries(ABC):
         target = self._target(target)
         labels = self._state_labels(target)
         if is_dask_frame(X):
-            lazy: LabeledTable = predicted_lazily(self, X, target, labels)
+            lazy: LabeledTable = queried_lazily(self, X, "predict_proba", target, name=target, columns=labels)
             return lazy
         self._check_in_memory(X, "predict_proba")
         proba, undefined = self._proba(X, target)

@@ -1,4 +1,7 @@
-"""What `eigentree.plot` offers: figures of models on matplotlib's axes."""
+"""What `eigentree.plot` offers: figures of models on matplotlib's axes.
+
+All of them raise `ParameterError` where there is nothing to draw, or nothing to draw on.
+"""
 
 from __future__ import annotations
 
@@ -75,11 +78,6 @@ def graph(model: LatentGraph | LatentNetwork | DensityMixin, ax: Any = None) -> 
     ax : matplotlib Axes, optional
         Where to draw, with names as small as its room needs; by default a figure of its own, as large as the graph
         needs.
-
-    Raises
-    ------
-    ParameterError
-        When there is no graph to draw, or nothing to draw on.
     """
     whole = _graph_of(model)
     network = model if isinstance(model, LatentNetwork) else None
@@ -106,11 +104,6 @@ def tree(model: LatentGraph | JunctionTree | LatentNetwork | DensityMixin, ax: A
     ax : matplotlib Axes, optional
         Where to draw, with names as small as its room needs; by default a figure of its own, as large as the tree
         needs.
-
-    Raises
-    ------
-    ParameterError
-        When there is no junction tree to draw, or nothing to draw on.
     """
     found = model if isinstance(model, JunctionTree) else JunctionTree.of(_graph_of(model))
     return draw_diagram(tree_diagram(found, edge_ranks(model)), ax)
@@ -130,11 +123,6 @@ def spectra(model: SpectralJunctionTree | SpectralHMM, most: int = MOST_SPECTRA,
         How many separators are shown at most; a sentence below says how many were left out.
     ax : matplotlib Axes, optional
         Where to draw; by default a figure of its own.
-
-    Raises
-    ------
-    ParameterError
-        When there are no singular values to draw, or nothing to draw on.
     """
     if not isinstance(model, SpectralJunctionTree | SpectralHMM):
         raise ParameterError(
@@ -149,7 +137,7 @@ def profiles(
     most: int = MOST_COLUMNS,
     ax: Any = None,
     *,
-    intervals: Estimates | Bootstrap | bool = False,
+    intervals: Estimates | bool = False,
     level: float = 0.95,
 ) -> Any:
     """Return matplotlib's axes with the profiles of the states of a hidden variable: P(label | state).
@@ -171,11 +159,6 @@ def profiles(
         Whether intervals are drawn, or what ``model.estimates(X)`` or `eigentree.bootstrap` returned.
     level : float
         The share of samples whose interval covers the truth.
-
-    Raises
-    ------
-    ParameterError
-        When a model has no tables, no hidden variables, or there is nothing to draw on.
     """
     profile, others = _profile_of(model, hidden)
     found = None if intervals is False else _estimates_of(model if intervals is True else intervals)
@@ -204,13 +187,6 @@ def densities(
         The hidden variable; by default the one with the largest sum of mutual information.
     ax : matplotlib Axes, optional
         Where to draw; by default a figure of its own.
-
-    Raises
-    ------
-    ParameterError
-        When a model has no tables, no hidden variables, no numbers, or there is nothing to draw on.
-    GraphError
-        When there is no such number, or no such hidden variable.
     """
     profile, _ = _profile_of(model, hidden)
     names = [name for name in profile.columns if name in profile.numbers]
@@ -239,11 +215,6 @@ def intervals(
         How many are drawn at most; the title says how many were left out.
     ax : matplotlib Axes, optional
         Where to draw; by default a figure of its own.
-
-    Raises
-    ------
-    ParameterError
-        When there are no estimates, or there is nothing to draw on.
     """
     return draw_chart(interval_chart(_estimates_of(found), whole_number("most", most), level), ax)
 
@@ -281,11 +252,6 @@ def learning_curve(model: EMJunctionTree | OnlineEMJunctionTree | EMHMM, ax: Any
     model : a fitted EMJunctionTree, OnlineEMJunctionTree or EMHMM
     ax : matplotlib Axes, optional
         Where to draw; by default a figure of its own.
-
-    Raises
-    ------
-    ParameterError
-        When there is nothing to draw, or nothing to draw on.
     """
     fitted = _fitted_by_em(model)
     step = "pass" if isinstance(model, OnlineEMJunctionTree) else "iteration"
@@ -314,11 +280,6 @@ def multistart(model: EMJunctionTree | EMHMM, ax: Any = None) -> Any:
     model : a fitted EMJunctionTree or EMHMM
     ax : matplotlib Axes, optional
         Where to draw; by default a figure of its own.
-
-    Raises
-    ------
-    ParameterError
-        When there were no candidates to choose from, or there is nothing to draw on.
     """
     start = getattr(_fitted_by_em(model), "start_", None)
     if start is None or not start.rungs:
@@ -347,11 +308,6 @@ def transitions(model: HiddenSequenceMixin, chain: str | None = None, ax: Any = 
         Of a factorial HMM, which chain; the first unless given.
     ax : matplotlib Axes, optional
         Where to draw; by default a figure of its own.
-
-    Raises
-    ------
-    ParameterError
-        When there are no transitions to draw, or nothing to draw on.
     """
     if not isinstance(model, HiddenSequenceMixin):
         raise ParameterError(f"a fitted EMHMM has transitions to draw, not {quoted(model)}")
@@ -367,11 +323,6 @@ def durations(model: HiddenSequenceMixin, ax: Any = None) -> Any:
     model : an EMHMM that was fitted with durations
     ax : matplotlib Axes, optional
         Where to draw; by default a figure of its own.
-
-    Raises
-    ------
-    ParameterError
-        When the model has no durations, or there is nothing to draw on.
     """
     if not isinstance(model, HiddenSequenceMixin):
         raise ParameterError(f"a fitted EMHMM has durations to draw, not {quoted(model)}")
@@ -401,13 +352,6 @@ def decoded(
         Of a factorial HMM, which chain; the first unless given.
     ax : matplotlib Axes, optional
         Where to draw; by default a figure of its own.
-
-    Raises
-    ------
-    ParameterError
-        When there are no states to draw, or nothing to draw on.
-    DataError
-        When the sequences cannot be read.
     """
     if not isinstance(model, HiddenSequenceMixin):
         raise ParameterError(f"a fitted EMHMM decodes states to draw, not {quoted(model)}")

@@ -17,7 +17,7 @@ from eigentree.em.optimize.objective import Evaluation, ExpectedCounts
 from eigentree.emissions.covariates.multinomial_logit import multinomial_logit, score
 from eigentree.errors import DataError
 from eigentree.inference.sequences.input_chain import DependentTable, InputTables
-from eigentree.inference.sequences.input_steps import InputLinks
+from eigentree.inference.sequences.links import InputLinks
 from eigentree.inference.sequences.number_steps import NumberPass
 
 if TYPE_CHECKING:
@@ -181,7 +181,7 @@ class InputObjective(SequenceObjective):
     ) -> InputObjective:
         """Return the objective of sequences."""
         _, moves, *shown = (kind != "fixed" for kind in layout.kinds)
-        how: dict[str, Any] = {"part_steps": PART_STEPS} if moves else {}
+        how: dict[str, Any] = {"part_steps": PART_STEPS, "as_trees": True} if moves else {}
         return cls(
             layout, NumberPass.of_distinct(sequences, weights, layout.numbers, threads, depends=shown, **how), prior
         )

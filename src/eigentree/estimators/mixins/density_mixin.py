@@ -15,7 +15,7 @@ from eigentree.errors import DataError, ParameterError, quoted
 from eigentree.estimators.mixins.constructor_parameters import Parameters
 from eigentree.graphs.graph import LatentGraph
 from eigentree.graphs.templates import Template
-from eigentree.inference.dask_queries import scored_lazily
+from eigentree.inference.dask_queries import queried_lazily
 from eigentree.inference.queries import Queries, warn_undefined
 from eigentree.io.byte_files import checked_path, named_format
 from eigentree.io.table_files import write_table
@@ -73,7 +73,7 @@ class DensityMixin(Parameters, Queries):
             whose scores `score_samples_to` writes to a file.
         """
         if is_dask_frame(X):
-            lazy: Floats = scored_lazily(self, X)
+            lazy: Floats = queried_lazily(self, X, "score_samples", name="log_probability")
             return lazy
         if is_stream(X):
             scored = []

@@ -94,11 +94,8 @@ class HiddenSequenceMixin(UncertaintyMixin, ChainTablesMixin, SequenceMixin):
 
     def _numbers_ahead(self, sequences: Sequences, steps: int, quantiles: Sequence[float] | None) -> Floats:
         state = self.model_.states_ahead(sequences, steps)
-        state = distributions_or_uniform(state, "their next state is taken as uniform")
-        if self._inputs is None:
-            return self.model_.numbers_ahead(state, quantiles)
-        assert isinstance(sequences, InputSequences)
-        return self._inputs.numbers_ahead(sequences, state, steps, quantiles)
+        known = distributions_or_uniform(state, "their next state is taken as uniform")
+        return self.model_.numbers_ahead(sequences, known, steps, quantiles)
 
     def bic(
         self,

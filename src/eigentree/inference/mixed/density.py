@@ -13,7 +13,7 @@ from eigentree.errors import DataError, naming, quoted
 from eigentree.validation import an_array, checked_quantiles, generator, whole_number
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Sequence
 
     from numpy.typing import ArrayLike
 
@@ -21,7 +21,14 @@ if TYPE_CHECKING:
     from eigentree.emissions.base import Emission
     from eigentree.validation import Seed
 
-__all__ = ["ConditionalDensity", "NumberDensity", "mixture_quantiles", "number_points"]
+__all__ = [
+    "ConditionalDensity",
+    "NumberDensity",
+    "expected_cells",
+    "mixture_moments",
+    "mixture_quantiles",
+    "number_points",
+]
 
 HALVINGS = 60
 """Halvings of an interval between two quantiles, after which it is as narrow as rounding."""
@@ -153,15 +160,14 @@ class ConditionalDensity(NumberDensity):
 
     @property
     def _moments(self) -> tuple[float, float]:
-        means, variances = (each[0, :, self.place] for each in self.emission.moments(self.cells[None]))
-        mean = float(self.weights @ means)
-        return mean, float(self.weights @ (variances + (means - mean) ** 2))
+        found = mixture_moments(self.emission, self.cells[None], self.weights[None])
+        mean, variance = (float(own[0, self.place]) for own in found)
+        return mean, variance
 
     def quantile(self, q: ArrayLike) -> Floats:
         """Return the numbers below which these shares lie."""
-        shares = np.array(checked_quantiles(q))
-        mean, variance = self._moments
-        return mixture_quantiles(self.cdf, shares, np.full(len(shares), mean), np.full(len(shares), variance))
+        known = (self.emission, self.cells[None], self.weights[None], self.place)
+        return np.asarray(mixture_quantiles(*known, checked_quantiles(q))[0])
 
     def sample(self, n: int = 1, random_state: Seed = None) -> Floats:
         """Return numbers that are sampled from it."""
@@ -187,25 +193,55 @@ def number_points(x: Any) -> Floats:
     return array.astype(np.float64)
 
 
-def mixture_quantiles(cdf: Callable[[Floats], Floats], shares: Floats, mean: Floats, variance: Floats) -> Floats:
-    """Return, for each of some distributions, the number up to which its share lies, by halving intervals.
+def mixture_moments(emission: Emission, cells: Floats, proba: Floats) -> tuple[Floats, Floats]:
+    """Return mean and variance of each cell given the row's known cells and P(state), shape (rows, columns).
 
-    `cdf` gives, for one number of each distribution, the share up to it.
+    `proba`, shape (rows, states), has seen the known cells.
     """
+    means, variances = emission.moments(cells)
+    mean = np.einsum("ns,nsj->nj", proba, means)
+    spread = variances + (means - mean[:, None, :]) ** 2
+    return mean, np.einsum("ns,nsj->nj", proba, spread)
+
+
+def mixture_quantiles(
+    emission: Emission, cells: Floats, proba: Floats, place: int, shares: Sequence[float]
+) -> Floats:
+    """Return the numbers up to which some shares of a column lie, shape (rows, shares), by halving intervals."""
+    mean, variance = (own[:, place] for own in mixture_moments(emission, cells, proba))
+    of_states = emission.cdf_of(cells, place)
+
+    def cdf(numbers: Floats) -> Floats:
+        below: Floats = (proba * of_states(numbers)).sum(axis=1)
+        return below
+
     spread = np.sqrt(np.maximum(variance, np.finfo(np.float64).tiny)) + np.spacing(np.abs(mean))
-    low, high = mean - spread, mean + spread
-    for _ in range(HALVINGS):
-        # By Chebyshev's inequality few distributions need more than some doublings.
-        below, above = cdf(low) >= shares, cdf(high) < shares
-        if not (below | above).any():
-            break
-        low = np.where(below, low - 2.0 * (mean - low), low)
-        high = np.where(above, high + 2.0 * (high - mean), high)
-    for _ in range(HALVINGS):
-        middle = 0.5 * (low + high)
-        less = cdf(middle) < shares
-        low, high = np.where(less, middle, low), np.where(less, high, middle)
-    # Of a count it is a whole number, which halving comes near to.
-    whole = np.rint(high)
-    found: Floats = np.where((low <= whole) & (whole <= high), whole, high)
+    found = np.empty((len(cells), len(shares)))
+    for column, share in enumerate(shares):
+        low, high = mean - spread, mean + spread
+        for _ in range(HALVINGS):
+            # By Chebyshev's inequality few distributions need more than some doublings.
+            below, above = cdf(low) >= share, cdf(high) < share
+            if not (below | above).any():
+                break
+            low = np.where(below, low - 2.0 * (mean - low), low)
+            high = np.where(above, high + 2.0 * (high - mean), high)
+        for _ in range(HALVINGS):
+            middle = 0.5 * (low + high)
+            less = cdf(middle) < share
+            low, high = np.where(less, middle, low), np.where(less, high, middle)
+        # Of a count it is a whole number, which halving comes near to.
+        whole = np.rint(high)
+        found[:, column] = np.where((low <= whole) & (whole <= high), whole, high)
     return found
+
+
+def expected_cells(emission: Emission, cells: Floats, proba: Floats, median: bool) -> Floats:
+    """Return cells whose missing ones are filled by their means, or medians, given P(state) of each row."""
+    made, missing = cells.copy(), np.isnan(cells)
+    if not median:
+        return np.asarray(np.where(missing, mixture_moments(emission, cells, proba)[0], cells))
+    for place in np.flatnonzero(missing.any(axis=0)).tolist():
+        own = missing[:, place]
+        made[own, place] = mixture_quantiles(emission, cells[own], proba[own], place, [0.5])[:, 0]
+    return made

@@ -10,7 +10,12 @@ import numpy as np
 from eigentree.data.tables.rows import Rows
 from eigentree.emissions.covariates.membership import without_distribution
 from eigentree.errors import DataError, quoted
-from eigentree.inference.mixed.density import ConditionalDensity, mixture_quantiles
+from eigentree.inference.mixed.density import (
+    ConditionalDensity,
+    expected_cells,
+    mixture_moments,
+    mixture_quantiles,
+)
 from eigentree.inference.mixed.evidence import evidence_of, rows_of_evidence
 from eigentree.inference.networks.hidden_variables import NetworkModel
 from eigentree.inference.queries import check_count
@@ -113,36 +118,24 @@ class MixedModel(NetworkModel):
         Means have the shape (rows,), quantiles (rows, quantiles).
         """
         rows = Rows.of(X, self.columns, absent=target)
-        block, group, place = self._home(target)
         found = np.empty((rows.count,) if quantiles is None else (rows.count, len(quantiles)))
-        for part, known, values in self.evidence(rows, copies=True, masked=target):
-            weights = self._weights(known, [block])[block]
-            found[part] = self._marginal(weights, group, values, place, quantiles)
+        for part, emission, place, cells, weights in self.conditionals(rows, target):
+            if quantiles is None:
+                found[part] = mixture_moments(emission, cells, weights)[0][:, place]
+            else:
+                found[part] = mixture_quantiles(emission, cells, weights, place, quantiles)
         return found
 
-    def _marginal(
-        self,
-        weights: Floats,
-        group: tuple[str, ...],
-        values: Mapping[str, Floats],
-        place: int,
-        quantiles: Sequence[float] | None,
-    ) -> Floats:
-        """Return mean or quantiles of a number, given the posterior of its parents' states in each row."""
-        emission, cells = self.emissions[group], np.stack([values[name] for name in group], axis=1)
-        means, variances = (each[:, :, place] for each in emission.moments(cells))
-        mean: Floats = (weights * means).sum(axis=1)
-        if quantiles is None:
-            return mean
-        variance = (weights * (variances + (means - mean[:, None]) ** 2)).sum(axis=1)
-        of_states = emission.cdf_of(cells, place)
+    def conditionals(self, rows: Rows, target: str) -> Iterator[tuple[slice, Emission, int, Floats, Floats]]:
+        """Yield rows with the mixture that a number is of in each of them, its own cell not read.
 
-        def cdf(numbers: Floats) -> Floats:
-            below: Floats = (weights * of_states(numbers)).sum(axis=1)
-            return below
-
-        every = [mixture_quantiles(cdf, np.full(len(mean), share), mean, variance) for share in quantiles]
-        return np.stack(every, axis=1)
+        Those are where the rows stand, the emission, which of its columns the number is, the cells of these, and
+        the posterior of the states.
+        """
+        block, group, place = self._home(target)
+        for part, known, values in self.evidence(rows, copies=True, masked=target):
+            cells = np.stack([values[name] for name in group], axis=1)
+            yield part, self.emissions[group], place, cells, self._weights(known, [block])[block]
 
     def _weights(self, known: Evidence, wanted: Sequence[int]) -> dict[int, Floats]:
         """Return the posterior of the joint states of the parents of some blocks in each row of evidence."""
@@ -176,7 +169,7 @@ class MixedModel(NetworkModel):
                         self._take_numbers(own, group, self.emissions[group].sampled(cells, states, random))
             else:
                 undefined += self._fill_categories(own, known)
-                self._fill_numbers(own, known, values, [0.5] if method == "median" else None)
+                self._fill_numbers(own, known, values, method == "median")
         return filled, undefined
 
     def _fill_categories(self, filled: Floats, known: Evidence) -> int:
@@ -193,30 +186,16 @@ class MixedModel(NetworkModel):
             undefined += int((lost & absent).sum())
         return undefined
 
-    def _fill_numbers(
-        self, filled: Floats, known: Evidence, values: Mapping[str, Floats], quantiles: Sequence[float] | None
-    ) -> None:
-        """Fill numbers by means, or by a quantile."""
+    def _fill_numbers(self, filled: Floats, known: Evidence, values: Mapping[str, Floats], median: bool) -> None:
+        """Fill numbers by means, or by medians."""
         for place, block in enumerate(self.blocks):
             weights: Floats | None = None
             for group in block.groups:
                 cells = np.stack([values[name] for name in group], axis=1)
-                missing = np.isnan(cells)
-                rows = missing.any(axis=1)
+                if (rows := np.isnan(cells).any(axis=1)).any():
+                    weights = self._weights(known, [place])[place] if weights is None else weights
+                    cells[rows] = expected_cells(self.emissions[group], cells[rows], weights[rows], median)
                 self._take_numbers(filled, group, cells)
-                if not rows.any():
-                    continue
-                weights = self._weights(known, [place])[place] if weights is None else weights
-                if quantiles is None:
-                    means = self.emissions[group].moments(cells[rows])[0]
-                    cells[rows] = np.einsum("rs,rsc->rc", weights[rows], means)
-                    self._take_numbers(filled, group, np.where(missing, cells, filled[:, self._places(group)]))
-                    continue
-                for column in np.flatnonzero(missing.any(axis=0)).tolist():
-                    own = missing[:, column]
-                    there = {name: values[name][own] for name in group}
-                    found = self._marginal(weights[own], group, there, column, quantiles)
-                    filled[own, self.columns.position(group[column])] = found.reshape(-1)
 
     def _take_categories(self, filled: Floats, known: Evidence, codes: Codes) -> None:
         for column, name in enumerate(known.network.graph.observed):
@@ -224,10 +203,7 @@ class MixedModel(NetworkModel):
                 filled[:, self.columns.position(name)] = codes[:, column]
 
     def _take_numbers(self, filled: Floats, group: tuple[str, ...], cells: Floats) -> None:
-        filled[:, self._places(group)] = cells
-
-    def _places(self, group: tuple[str, ...]) -> list[int]:
-        return [self.columns.position(name) for name in group]
+        filled[:, [self.columns.position(name) for name in group]] = cells
 
     @our_arithmetic
     def draw(  # type: ignore[override]
@@ -238,11 +214,7 @@ class MixedModel(NetworkModel):
         random = generator(seed)
         known, values = self._single(given or {})
         graph = known.network.graph
-        evidence = {
-            name: int(code)
-            for name, code, states in zip(graph.observed, known.codes[0], known.network.columns.states, strict=True)
-            if code < states
-        }
+        evidence = self._evidence_codes(known)
         if np.isneginf(known.network.model.score(known.codes)[0][0]):
             raise DataError(f"the evidence {dict(given or {})} has no positive probability under this model")
         # Without evidence nothing of the lines of numbers that are all missing need be asked.

@@ -15,7 +15,8 @@ from eigentree.inference.sequences.duration_steps import (
     drawn_segments,
 )
 from eigentree.inference.sequences.hmm_chain import Chain
-from eigentree.inference.sequences.number_steps import ShownSteps, sums_of_sequences
+from eigentree.inference.sequences.number_steps import ShownSteps
+from eigentree.inference.sequences.sequence_passes import sums_of_sequences
 from eigentree.inference.threads import in_order
 from eigentree.validation import check_cells
 

@@ -10,18 +10,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from eigentree.inference.sequences.input_steps import StepMajor, chosen
-from eigentree.inference.sequences.number_steps import LinkCounts
+from eigentree.inference.sequences.sequence_passes import LinkCounts
+from eigentree.inference.sequences.tree_steps import chosen
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from eigentree.arrays import Booleans, Floats, Integers
     from eigentree.inference.sequences.number_steps import Part
 
 __all__ = ["DurationLinks", "SegmentSteps", "after_steps", "drawn_segments"]
+
+Values = TypeVar("Values", bound="NDArray[Any]")
 
 LARGEST = 1e300
 """Messages from later steps are at most so large: where they were larger, those from earlier ones are about 0."""
@@ -116,6 +120,66 @@ class Backward(NamedTuple):
     posteriors: Floats
     ended: Floats
     censored: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class StepMajor:
+    """The order of steps in which all first steps of sequences stand first, then all second ones, and so on.
+
+    Within each, longer sequences stand first, so that the ones that go on are always the first.
+
+    Attributes
+    ----------
+    starts : array of int, shape (sequences + 1,)
+        Where each sequence starts, as steps stand otherwise.
+    """
+
+    starts: Integers
+
+    @cached_property
+    def ends(self) -> list[int]:
+        """Where the first, second, … steps end."""
+        return [int(end) for end in np.cumsum(self._active)]
+
+    @cached_property
+    def _active(self) -> Integers:
+        """How many sequences have a first, second, … step."""
+        lengths = np.sort(np.diff(self.starts))
+        return len(lengths) - np.searchsorted(lengths, np.arange(lengths.max(initial=0)), side="right")
+
+    @cached_property
+    def _lane(self) -> Integers:
+        """The place of each step's sequence among the longest."""
+        ends = np.cumsum(self._active)
+        return np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - self._active, self._active)
+
+    @cached_property
+    def sequence(self) -> Integers:
+        """The sequence of each step."""
+        order = np.argsort(-np.diff(self.starts), kind="stable")
+        return order[self._lane]
+
+    @cached_property
+    def steps(self) -> Integers:
+        """Which step each is, as steps stand otherwise."""
+        return self.starts[self.sequence] + np.repeat(np.arange(len(self._active)), self._active)
+
+    @cached_property
+    def before(self) -> Integers:
+        """For each step but the first ones, the place of the one before it in this order."""
+        first = self.ends[0] if self.ends else 0
+        ends = np.cumsum(self._active)
+        return np.repeat((ends - self._active)[:-1], self._active[1:]) + self._lane[first:]
+
+    def placed(self, values: Values) -> Values:
+        """Return values of steps of this order as steps stand otherwise."""
+        made: Values = np.empty_like(values)
+        made[self.steps] = values
+        return made
+
+    def sums(self, values: Floats) -> Floats:
+        """Return the sum of values of steps of this order over each sequence."""
+        return np.asarray(np.bincount(self.sequence, values, len(self.starts) - 1), np.float64)
 
 
 @dataclass(frozen=True, eq=False)

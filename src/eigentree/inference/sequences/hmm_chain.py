@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,15 +16,13 @@ from eigentree.core.sequences.forward_backward import (
 )
 from eigentree.graphs.graph import LatentGraph
 from eigentree.inference.networks.network import LatentNetwork
-from eigentree.inference.sequences.number_cells import mixture_means, quantiles_of_mixture
+from eigentree.inference.sequences.cell_tables import CellQueries, CellTables
 from eigentree.inference.sequences.number_steps import (
     Numbered,
     NumberPass,
     ShownSteps,
-    sums_of_sequences,
-    value_places,
 )
-from eigentree.inference.sequences.sequence_passes import SequencePass, Symbols, product_chain
+from eigentree.inference.sequences.sequence_passes import SequencePass, Symbols, product_chain, sums_of_sequences
 from eigentree.validation import check_variables
 
 if TYPE_CHECKING:
@@ -38,12 +36,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Chain"]
 
-CHUNK = 2**18
-"""Steps whose cells are sampled or filled at a time."""
-
 
 @dataclass(frozen=True, eq=False)
-class Chain:
+class Chain(CellQueries):
     """A homogeneous hidden Markov model: tables of hidden states, and of each channel given the state.
 
     Attributes
@@ -102,20 +97,13 @@ class Chain:
         """How many earlier states a state depends on."""
         return len(self.links) - 1
 
-    def _known(self, sequences: Sequences) -> tuple[NDArray[Any], Integers, Floats, tuple[Floats, ...]]:
-        """Return what all loops over sequences read."""
-        if self.numbers:
-            return self._numbered(sequences)[0]
-        symbols = Symbols.of(sequences.codes, self.columns.states)
-        return symbols.steps, sequences.starts, symbols.emissions(self.emissions), self.links
-
-    def _numbered(
+    def _read(
         self, sequences: Sequences
     ) -> tuple[tuple[NDArray[Any], Integers, Floats, tuple[Floats, ...]], Floats]:
-        """Return what loops over sequences with numbers read, and by how much the log of each step is more."""
+        """Return what all loops over sequences read, and by how much the log of each step is more."""
         shown = ShownSteps.of(self.columns, sequences.codes, sequences.values, self.numbers)
-        lines, highest = shown.likelihoods(self.emissions, list(self.numbers.values()))
-        return (np.arange(len(lines), dtype=np.uint32), sequences.starts, lines, self.links), highest
+        steps, lines, highest = shown.lines(self.emissions, list(self.numbers.values()))
+        return (steps, sequences.starts, lines, self.links), highest
 
     def log_prob(self, sequences: Sequences, threads: int = 1) -> Floats:
         """Return the log probability of each sequence, missing cells marginalised out; -inf if it is impossible.
@@ -133,20 +121,18 @@ class Chain:
 
     def filtered(self, sequences: Sequences) -> tuple[Floats, Floats]:
         """Return P(state | steps so far), shape (steps, states), and the message at the end of each sequence."""
-        return filter_steps(*self._known(sequences))
+        return filter_steps(*self._read(sequences)[0])
 
     def smoothed(self, sequences: Sequences) -> Floats:
         """Return P(state | all steps of its sequence), shape (steps, states); zeros where that is impossible."""
-        return smooth_steps(*self._known(sequences))
+        return smooth_steps(*self._read(sequences)[0])
 
     def decoded(self, sequences: Sequences) -> tuple[Integers, Floats]:
         """Return the jointly most probable states of all steps, and their log probability with each sequence.
 
         States are -1 where a sequence is impossible.
         """
-        if not self.numbers:
-            return decode_steps(*self._known(sequences))
-        known, highest = self._numbered(sequences)
+        known, highest = self._read(sequences)
         states, log_prob = decode_steps(*known)
         return states, log_prob + sums_of_sequences(highest, sequences.starts)
 
@@ -182,67 +168,13 @@ class Chain:
             state[own] = messages.reshape(len(own), -1, self.states).sum(axis=1)
         return state
 
-    def ahead(self, sequences: Sequences, steps: int) -> list[Floats]:
-        """Return P(cell so many steps after the end | sequence) of each channel, shape (sequences, states)."""
-        state = self.states_ahead(sequences, steps)
-        return [state @ table for table in self.emissions]
+    def cells_at(self, sequences: Sequences, ahead: int = 0) -> CellTables:
+        """Return the distributions of the cells of all steps, or so many steps after the end of each sequence."""
+        return self._cells(sequences.count if ahead else sequences.steps)
 
-    def numbers_ahead(self, state: Floats, shares: Sequence[float] | None) -> Floats:
-        """Return the mean of each number given P(state), shape (rows, number channels), or its quantiles."""
-        count = len(self.columns.number_places)
-        made = np.empty((len(state), count) if shares is None else (len(state), count, len(shares)))
-        for group, emission in self.numbers.items():
-            cells = np.full((len(state), len(group)), np.nan)
-            own = value_places(self.columns, group)
-            if shares is None:
-                made[:, own] = mixture_means(emission, cells, state)[0]
-            else:
-                made[:, own] = quantiles_of_mixture(emission, cells, state, shares)
-        return made
-
-    def filled(
-        self, sequences: Sequences, method: Literal["mode", "median", "sample"], random: np.random.Generator
-    ) -> tuple[NDArray[Any], int]:
-        """Return all cells, missing ones filled, and how many sequences with such were impossible.
-
-        Cells are codes, and where channels are numbers floats that hold codes and these. "mode" fills in the most
-        probable state of each cell by itself, of a number the mean; "median" is the same but for numbers; "sample"
-        samples the cells of a sequence together.
-        """
-        codes, missing = sequences.codes.copy(order="F"), sequences.missing
-        touched = missing.any(axis=1)
-        state, sampled = np.empty((0, self.states)), np.empty(0, np.int64)
-        if method == "sample":
-            sampled = self.sampled_states(sequences, random)
-            lost = sampled < 0
-            sampled[lost] = random.integers(self.states, size=int(lost.sum()))
-        else:
-            state = self.smoothed(sequences)
-            lost = state.sum(axis=1) == 0
-            state[lost] = 1.0 / self.states
-        for channel, table in enumerate(self.emissions):
-            for start in range(0, len(codes), CHUNK):
-                absent = start + np.flatnonzero(missing[start : start + CHUNK, channel])
-                if method == "sample":
-                    codes[absent, channel] = sampled_cells(table, sampled[absent], random)
-                else:
-                    codes[absent, channel] = (state[absent] @ table).argmax(axis=1)
-        number = np.repeat(np.arange(sequences.count), sequences.lengths)
-        impossible = len(np.unique(number[lost & touched]))
-        if not self.numbers:
-            return codes, impossible
-        cells = np.array(codes, np.float64, order="F")
-        for group, emission in self.numbers.items():
-            own = sequences.values[:, value_places(self.columns, group)]
-            absent = np.flatnonzero(np.isnan(own).any(axis=1))
-            if method == "sample":
-                own[absent] = emission.sampled(own[absent], sampled[absent], random)
-            elif method == "median":
-                own[absent] = quantiles_of_mixture(emission, own[absent], state[absent], [0.5])[:, :, 0]
-            else:
-                own[absent] = mixture_means(emission, own[absent], state[absent])[0]
-            cells[:, list(group)] = own
-        return cells, impossible
+    def _cells(self, steps: int) -> CellTables:
+        tables = [table[None] for table in self.emissions]
+        return CellTables(self.columns, tables, self.numbers, np.zeros(steps, np.int64))
 
     def drawn(self, starts: Integers, random: np.random.Generator) -> NDArray[Any]:
         """Return the cells of new sequences, shape (steps, channels): codes, or floats where some are numbers."""
@@ -250,14 +182,7 @@ class Chain:
 
     def shown(self, states: Integers, random: np.random.Generator) -> NDArray[Any]:
         """Return cells sampled given the hidden state of each step, shape (steps, channels)."""
-        kind = np.float64 if self.numbers else self.columns.code_type
-        cells = np.empty((len(states), len(self.emissions)), kind, order="F")
-        for channel, table in enumerate(self.emissions):
-            if channel not in self.columns.number_places:
-                cells[:, channel] = sampled_cells(table, states, random)
-        for group, emission in self.numbers.items():
-            cells[:, list(group)] = emission.sampled(np.full((len(states), len(group)), np.nan), states, random)
-        return cells
+        return self._cells(len(states)).sampled(states, random)
 
     def drawn_states(self, starts: Integers, random: np.random.Generator) -> Integers:
         """Return the hidden states of new sequences, end to end."""
@@ -265,7 +190,7 @@ class Chain:
 
     def sampled_states(self, sequences: Sequences, random: np.random.Generator) -> Integers:
         """Return the hidden states of all steps, sampled given the sequences; -1 where one is impossible."""
-        return sample_given_steps(*self._known(sequences), random.random(sequences.steps))
+        return sample_given_steps(*self._read(sequences)[0], random.random(sequences.steps))
 
     def network(self, length: int) -> LatentNetwork:
         """Return the network of sequences of one length: a hidden h0, h1, … with the channels of its step below.
@@ -309,30 +234,6 @@ class Chain:
         every = np.arange(self.states).reshape(self.sizes)[np.ix_(*orders)].ravel()
         numbers = {group: emission.permuted(every) for group, emission in self.numbers.items()}
         return Chain.of(self.columns, chains, [table[every] for table in self.emissions], numbers)
-
-    def of_each(self, proba: Floats) -> list[Floats]:
-        """Return, for each chain, P(its state) of each step, given P(states of all), shape (steps, states)."""
-        if not self.parallel:
-            return [proba]
-        every = proba.reshape(-1, *self.sizes)
-        axes = range(1, every.ndim)
-        return [every.sum(axis=tuple(other for other in axes if other != own)) for own in axes]
-
-    def states_of_each(self, states: Integers) -> list[Integers]:
-        """Return, for each chain, its state at each step, given the states of all; -1 stays -1."""
-        return [np.where(states < 0, -1, own) for own in np.unravel_index(np.maximum(states, 0), self.sizes)]
-
-
-def sampled_cells(table: Floats, states: Integers, random: np.random.Generator) -> NDArray[Any]:
-    """Return a cell for each hidden state, sampled from the table of its channel."""
-    ends = np.cumsum(table, axis=1)
-    # Rounding must not leave anything beyond the last state that is possible.
-    ends[np.arange(ends.shape[1]) >= ends.shape[1] - 1 - (table[:, ::-1] > 0).argmax(axis=1)[:, None]] = np.inf
-    cells = np.empty(len(states), np.int64)
-    for start in range(0, len(states), CHUNK):
-        own = states[start : start + CHUNK]
-        cells[start : start + CHUNK] = (random.random(len(own))[:, None] >= ends[own]).sum(axis=1)
-    return cells
 
 
 def _hidden_names(parallel: Sequence[object], step: int) -> list[str]:

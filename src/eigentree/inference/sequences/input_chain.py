@@ -8,16 +8,12 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from eigentree.data.sequences.inputs import are_symbols
+from eigentree.inference.sequences.cell_tables import CellTables
 from eigentree.inference.sequences.hmm_chain import Chain
-from eigentree.inference.sequences.input_steps import InputLinks, StepMajor, chosen
-from eigentree.inference.sequences.number_cells import mixture_means, quantiles_of_mixture
-from eigentree.inference.sequences.number_steps import (
-    Numbered,
-    ShownSteps,
-    by_input,
-    sums_of_sequences,
-    value_places,
-)
+from eigentree.inference.sequences.links import InputLinks
+from eigentree.inference.sequences.number_steps import Numbered, ShownSteps
+from eigentree.inference.sequences.step_queries import StepQueries
+from eigentree.inference.sequences.tree_steps import TreeSteps
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -148,7 +144,7 @@ class InputTables:
 
 
 @dataclass(frozen=True, eq=False)
-class InputChain:
+class InputChain(StepQueries):
     """A hidden Markov model whose start, transitions or emissions depend on inputs.
 
     Its queries are those of `Chain`, of sequences with inputs.
@@ -200,134 +196,46 @@ class InputChain:
         }
         return Chain.of(self.columns, [[start[0], moves[0]]], shown, numbers)
 
-    def _read(self, sequences: InputSequences) -> tuple[StepMajor, tuple[InputLinks, Integers, Floats], Floats]:
-        """Return what passes over sequences read.
-
-        Links, inputs, the likelihoods of steps in each state over a high one, and last the logs of this one.
-        """
+    def _read_steps(
+        self, sequences: InputSequences
+    ) -> tuple[TreeSteps, tuple[InputLinks, Integers, Floats], Floats]:
         shown = [table.proba(sequences.design) for table in self.tables.emissions]
         which, inputs = sequences.which, [len(table) for table in shown]
         steps = ShownSteps.of(self.columns, sequences.codes, sequences.values, self.numbers, which, inputs)
         lines, highest = steps.likelihoods(shown, list(self.numbers.values()))
-        return StepMajor(sequences.starts), (self.tables.links(sequences.design), which, lines), highest
-
-    def log_prob(self, sequences: InputSequences, threads: int = 1) -> Floats:
-        """Return the log probability of each sequence given its inputs, missing cells marginalised out."""
-        del threads
-        passes, known, highest = self._read(sequences)
-        with np.errstate(divide="ignore"):
-            scales = np.log(passes.forward(*known)[1])
-        return passes.sums(scales) + sums_of_sequences(highest, sequences.starts)
+        known = self.tables.links(sequences.design), which, lines
+        return TreeSteps.of_sequences(sequences.starts), known, highest
 
     def filtered(self, sequences: InputSequences) -> tuple[Floats, Floats]:
         """Return P(state | steps so far) of each step, and at the end of each sequence, zeros of an empty one."""
-        passes, known, _ = self._read(sequences)
-        steps = passes.placed(passes.forward(*known)[0])
+        passes, known, _ = self._read_steps(sequences)
+        steps = passes.filtered(*known)
         ends = np.zeros((sequences.count, self.states))
         own = sequences.lengths > 0
         ends[own] = steps[sequences.starts[1:][own] - 1]
         return steps, ends
-
-    def smoothed(self, sequences: InputSequences) -> Floats:
-        """Return P(state | all steps of its sequence), shape (steps, states); zeros where that is impossible."""
-        passes, known, _ = self._read(sequences)
-        return passes.smoothed(*known)
-
-    def decoded(self, sequences: InputSequences) -> tuple[Integers, Floats]:
-        """Return the jointly most probable states of all steps, and their log probability with each sequence."""
-        passes, (links, which, lines), highest = self._read(sequences)
-        with np.errstate(divide="ignore"):
-            states, log_prob = passes.decoded(links, which, np.log(lines))
-        return states, log_prob + sums_of_sequences(highest, sequences.starts)
 
     def states_ahead(self, sequences: InputSequences, steps: int) -> Floats:
         """Return P(state so many steps after the end | sequence, inputs), shape (sequences, states)."""
         links, ahead = self.tables.links(sequences.design), sequences.ahead
         _, state = self.filtered(sequences)
         for step in range(steps):
-            moved = (state[:, None, :] @ links.moves_of(ahead[:, step]))[:, 0, :]
+            moved = links.on(state, ahead[:, step])
             is_first = (sequences.lengths == 0) & (step == 0)
             state = np.where(is_first[:, None], links.starts_of(ahead[:, step]), moved)
         return state
 
-    def ahead(self, sequences: InputSequences, steps: int) -> list[Floats]:
-        """Return P(cell so many steps after the end | sequence, inputs) of each channel."""
-        state, which = self.states_ahead(sequences, steps), sequences.ahead[:, steps - 1]
-        return [_cells(table.proba(sequences.design), which, state) for table in self.tables.emissions]
-
-    def numbers_ahead(
-        self, sequences: InputSequences, state: Floats, steps: int, shares: Sequence[float] | None
-    ) -> Floats:
-        """Return the mean of each number so many steps after the end, given P(state), or its quantiles."""
-        count = len(self.columns.number_places)
-        made = np.empty((len(state), count) if shares is None else (len(state), count, len(shares)))
-        for group, emission in self.numbers.items():
-            cells = np.full((len(state), len(group)), np.nan)
-            own, wide = value_places(self.columns, group), by_input(state, sequences.ahead[:, steps - 1], emission)
-            if shares is None:
-                made[:, own] = mixture_means(emission, cells, wide)[0]
-            else:
-                made[:, own] = quantiles_of_mixture(emission, cells, wide, shares)
-        return made
-
-    def filled(
-        self, sequences: InputSequences, method: Literal["mode", "median", "sample"], random: np.random.Generator
-    ) -> tuple[NDArray[Any], int]:
-        """Return all cells, missing ones filled, and how many sequences with such were impossible.
-
-        As `Chain.filled`.
-        """
-        codes, missing, which = sequences.codes.copy(order="F"), sequences.missing, sequences.which
-        if method == "sample":
-            passes, known, _ = self._read(sequences)
-            sampled = passes.sampled(*known, random)
-            lost = sampled < 0
-            sampled[lost] = random.integers(self.states, size=int(lost.sum()))
-            state = np.eye(self.states)[sampled]
-        else:
-            state = self.smoothed(sequences)
-            lost = state.sum(axis=1) == 0
-            state[lost] = 1.0 / self.states
-        for channel, table in enumerate(self.tables.emissions):
-            absent = np.flatnonzero(missing[:, channel])
-            proba = _cells(table.proba(sequences.design), which[absent], state[absent])
-            codes[absent, channel] = (
-                chosen(proba, random.random(len(absent))) if method == "sample" else proba.argmax(axis=1)
-            )
-        number = np.repeat(np.arange(sequences.count), sequences.lengths)
-        impossible = len(np.unique(number[lost & missing.any(axis=1)]))
-        if not self.numbers:
-            return codes, impossible
-        cells = np.array(codes, np.float64, order="F")
-        for group, emission in self.numbers.items():
-            own = sequences.values[:, value_places(self.columns, group)]
-            absent = np.flatnonzero(np.isnan(own).any(axis=1))
-            wide = by_input(state[absent], which[absent], emission)
-            if method == "sample":
-                own[absent] = emission.sampled(own[absent], wide.argmax(axis=1), random)
-            elif method == "median":
-                own[absent] = quantiles_of_mixture(emission, own[absent], wide, [0.5])[:, :, 0]
-            else:
-                own[absent] = mixture_means(emission, own[absent], wide)[0]
-            cells[:, list(group)] = own
-        return cells, impossible
+    def cells_at(self, sequences: InputSequences, ahead: int = 0) -> CellTables:
+        """Return the distributions of the cells of all steps, or so many steps after the end of each sequence."""
+        which = sequences.ahead[:, ahead - 1] if ahead else sequences.which
+        tables = [table.proba(sequences.design) for table in self.tables.emissions]
+        return CellTables(self.columns, tables, self.numbers, which)
 
     def drawn(self, sequences: InputSequences, random: np.random.Generator) -> NDArray[Any]:
         """Return the cells of new sequences with these inputs: codes, or floats where some are numbers."""
-        which, count = sequences.which, sequences.steps
-        links = self.tables.links(sequences.design)
-        states = StepMajor(sequences.starts).drawn(links, which, random)
-        state = np.eye(self.states)[states]
-        kind = np.float64 if self.numbers else self.columns.code_type
-        cells = np.empty((count, len(self.columns.names)), kind, order="F")
-        for channel, table in enumerate(self.tables.emissions):
-            if channel not in self.columns.number_places:
-                proba = _cells(table.proba(sequences.design), which, state)
-                cells[:, channel] = chosen(proba, random.random(count))
-        for group, emission in self.numbers.items():
-            own = by_input(state, which, emission).argmax(axis=1)
-            cells[:, list(group)] = emission.sampled(np.full((count, len(group)), np.nan), own, random)
-        return cells
+        links, steps = self.tables.links(sequences.design), TreeSteps.of_sequences(sequences.starts)
+        states = steps.drawn(links, sequences.which, None, random.random(sequences.steps))
+        return self.cells_at(sequences).sampled(states, random)
 
     def permuted(self, orders: Sequence[Integers]) -> InputChain:
         """Return the same with states in another order: state i is now ``order[i]``, of the only order."""
@@ -346,18 +254,3 @@ class InputChain:
                 dict(numbers),
             ),
         )
-
-    def of_each(self, proba: Floats) -> list[Floats]:
-        """Return P(state) of each step, of the only chain."""
-        return [proba]
-
-    def states_of_each(self, states: Integers) -> list[Integers]:
-        """Return the state at each step, of the only chain."""
-        return [states]
-
-
-def _cells(table: Floats, which: Integers, state: Floats) -> Floats:
-    """Return the distribution of cells given their inputs and P(state)."""
-    if len(table) == 1:
-        return np.asarray(state @ table[0])
-    return np.asarray((state[:, None, :] @ table[which])[:, 0, :])

@@ -11,14 +11,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
 from operator import add
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 
-from eigentree.core.sequences.forward_backward import expected_sequences, log_prob_sequences, split_links
+from eigentree.core.sequences.forward_backward import log_prob_sequences
 from eigentree.data.sequences.inputs import InputSequences
 from eigentree.emissions.base import Emission
-from eigentree.inference.sequences.sequence_passes import Symbols, following_steps, merged_repeats, parts_of
+from eigentree.inference.sequences.links import MarkovLinks, known_steps
+from eigentree.inference.sequences.sequence_passes import (
+    Symbols,
+    following_steps,
+    merged_repeats,
+    parts_of,
+    sums_of_sequences,
+)
+from eigentree.inference.sequences.tree_steps import TreeSteps
 from eigentree.inference.threads import in_order
 
 if TYPE_CHECKING:
@@ -29,12 +37,9 @@ if TYPE_CHECKING:
     from eigentree.arrays import Codes, Floats, Integers
     from eigentree.data.sequences.sequence_codes import Sequences
     from eigentree.data.tables.columns import Columns
-    from eigentree.inference.sequences.tree_steps import TreeSteps
+    from eigentree.inference.sequences.links import Links
 
 __all__ = [
-    "LinkCounts",
-    "Links",
-    "MarkovLinks",
     "NumberCounts",
     "NumberPass",
     "Numbered",
@@ -42,7 +47,6 @@ __all__ = [
     "ShownSteps",
     "by_input",
     "distinct_sequences",
-    "sums_of_sequences",
     "value_places",
 ]
 
@@ -129,6 +133,16 @@ class ShownSteps:
         none = np.zeros(len(codes), np.int64) if which is None else which
         return cls(channels, Symbols.of(cells, states) if channels else None, tuple(features), none)
 
+    def lines(self, tables: Sequence[Floats], emissions: Sequence[Emission]) -> tuple[NDArray[Any], Floats, Floats]:
+        """Return which line each step is, the likelihoods of lines, and by how much the log of each step is more.
+
+        Without numbers lines are those of symbols, with numbers each step has its own, as `likelihoods` has them.
+        """
+        if not emissions and self.symbols is not None:
+            return self.symbols.steps, self.symbols.emissions(tables), np.zeros(len(self.which))
+        lines, highest = self.likelihoods(tables, emissions)
+        return np.arange(len(lines), dtype=np.uint32), lines, highest
+
     def likelihoods(self, tables: Sequence[Floats], emissions: Sequence[Emission]) -> tuple[Floats, Floats]:
         """Return the likelihood of each step in each state over a high one of the step, and the log of that.
 
@@ -195,27 +209,10 @@ def _with_missing(table: Floats) -> Floats:
     return wide.transpose(1, 0, 2).reshape(states, -1)
 
 
-class LinkCounts(NamedTuple):
-    """What is expected of some sequences.
-
-    Attributes
-    ----------
-    links : list of array
-        Expected counts of what states follow each other by.
-    states : array, shape (steps, states)
-        The posterior of each step times the weight of its sequence.
-    log_prob : array, shape (sequences,)
-    """
-
-    links: list[Floats]
-    states: Floats
-    log_prob: Floats
-
-
 class Part(NamedTuple):
     """Some of the sequences end to end, none of them empty: their numbers, starts and weights, and their steps.
 
-    Where sequences are trees, `trees` has their shapes.
+    `trees` has their shapes, where steps are passed through as nodes of trees.
     """
 
     numbers: Integers
@@ -223,25 +220,6 @@ class Part(NamedTuple):
     weights: Floats
     shown: ShownSteps
     trees: TreeSteps | None = None
-
-
-class Links(Protocol):
-    """How the states of a chain follow each other."""
-
-    def expected(self, part: Part, lines: Floats) -> LinkCounts:
-        """Return what is expected of sequences, given the likelihood of each step in each state."""
-
-
-class MarkovLinks(NamedTuple):
-    """The tables of a Markov chain, which are the same at all steps."""
-
-    tables: Sequence[Floats]
-
-    def expected(self, part: Part, lines: Floats) -> LinkCounts:
-        """Return what is expected of sequences, given the likelihood of each step in each state."""
-        own = np.zeros(len(part.numbers))
-        used, states = expected_sequences(*_known(part), lines, self.tables, own)
-        return LinkCounts(split_links(used, self.tables), states, own)
 
 
 class NumberCounts(NamedTuple):
@@ -284,6 +262,8 @@ class NumberPass:
         Whether the table of each channel depends on inputs.
     part_steps : int
         Steps that are worked on together.
+    as_trees : bool
+        Whether transitions depend on inputs, so that steps are passed through as nodes of trees.
     """
 
     columns: Columns
@@ -298,6 +278,7 @@ class NumberPass:
     design: Floats = field(default_factory=lambda: np.ones((1, 1)))
     depends: Sequence[bool] = ()
     part_steps: int = PART_STEPS
+    as_trees: bool = False
 
     order: ClassVar[None] = None
     """Sequences are added up as they stand."""
@@ -363,7 +344,8 @@ class NumberPass:
         which = None if self.which is None else self.which[steps]
         inputs = [len(self.design) if own else 1 for own in self.depends]
         shown = ShownSteps.of(self.columns, self.codes[steps], self.values[steps], self.numbers, which, inputs)
-        return Part(numbers, starts, self.weights[numbers], shown)
+        chains = TreeSteps.of_sequences(starts) if self.as_trees else None
+        return Part(numbers, starts, self.weights[numbers], shown, chains)
 
     def _each_part(self, work: Callable[[Part], Any]) -> list[Any]:
         """Return what the work makes of each part."""
@@ -376,7 +358,7 @@ class NumberPass:
         def score(part: Part) -> None:
             lines, highest = part.shown.likelihoods(tables, emissions)
             own = np.zeros(len(part.numbers))
-            log_prob_sequences(*_known(part), lines, links, own)
+            log_prob_sequences(*known_steps(part), lines, links, own)
             out[part.numbers] = own + sums_of_sequences(highest, part.starts)
 
         self._each_part(score)
@@ -414,18 +396,3 @@ def distinct_sequences(sequences: Sequences, weights: Floats) -> tuple[Integers,
     order, merged = merged_repeats(joined.ravel(), sequences.starts * joined.shape[1], weights)
     own = order[merged[order] > 0]
     return own, merged[own]
-
-
-def _known(part: Part) -> tuple[NDArray[Any], Integers, Integers, Floats]:
-    """Return what loops over sequences read first of a part: each step is a symbol of its own."""
-    symbols = np.arange(part.starts[-1], dtype=np.uint32)
-    return symbols, part.starts, np.arange(len(part.numbers)), part.weights
-
-
-def sums_of_sequences(values: Floats, starts: Integers) -> Floats:
-    """Return the sum over the steps of each sequence."""
-    if not len(values):
-        return np.zeros(len(starts) - 1)
-    # An empty sequence would get the number that it stands at.
-    sums = np.add.reduceat(np.append(values, 0.0), starts[:-1])
-    return np.where(np.diff(starts) > 0, sums, 0.0)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "MOST_TOGETHER",
+    "LinkCounts",
     "SequencePass",
     "Symbols",
     "UsedCounts",
@@ -34,6 +35,7 @@ __all__ = [
     "merged_repeats",
     "parts_of",
     "product_chain",
+    "sums_of_sequences",
 ]
 
 MOST_LOOKED_UP = 2**20
@@ -163,6 +165,32 @@ class UsedCounts(NamedTuple):
     links: list[Floats]
     emissions: list[Floats]
     log_prob: Floats
+
+
+class LinkCounts(NamedTuple):
+    """What is expected of some sequences.
+
+    Attributes
+    ----------
+    links : list of array
+        Expected counts of what states follow each other by.
+    states : array, shape (steps, states)
+        The posterior of each step times the weight of its sequence.
+    log_prob : array, shape (sequences,)
+    """
+
+    links: list[Floats]
+    states: Floats
+    log_prob: Floats
+
+
+def sums_of_sequences(values: Floats, starts: Integers) -> Floats:
+    """Return the sum over the steps of each sequence."""
+    if not len(values):
+        return np.zeros(len(starts) - 1)
+    # An empty sequence would get the number that it stands at.
+    sums = np.add.reduceat(np.append(values, 0.0), starts[:-1])
+    return np.where(np.diff(starts) > 0, sums, 0.0)
 
 
 def merged_repeats(symbols: NDArray[Any], starts: Integers, weights: Floats) -> tuple[Integers, Floats]:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from eigentree.data.sequences.forests import Forest
 from eigentree.inference.sequences.hmm_chain import Chain
-from eigentree.inference.sequences.number_steps import LinkCounts, NumberPass, Part, ShownSteps, sums_of_sequences
+from eigentree.inference.sequences.links import InputLinks
+from eigentree.inference.sequences.number_steps import NumberCounts, NumberPass, Part, ShownSteps
+from eigentree.inference.sequences.sequence_passes import sums_of_sequences
+from eigentree.inference.sequences.step_queries import StepQueries
 from eigentree.inference.sequences.tree_steps import TreeSteps
 
 if TYPE_CHECKING:
@@ -20,30 +23,13 @@ if TYPE_CHECKING:
     from eigentree.arrays import Floats, Integers
     from eigentree.data.sequences.sequence_codes import Sequences
     from eigentree.emissions.base import Emission
+    from eigentree.inference.sequences.links import Links
     from eigentree.inference.sequences.number_steps import Numbered
 
 __all__ = ["TreeChain", "TreePass", "pass_of"]
 
 PART_NODES = 2**15
 """Nodes that are worked on together: enough for a call of numpy at each depth."""
-
-
-class TreeLinks(NamedTuple):
-    """The distribution of a root's state, and that of any other node given the state of its parent."""
-
-    start: Floats
-    moves: Floats
-
-    def expected(self, part: Part, lines: Floats) -> LinkCounts:
-        """Return what is expected of trees, given the likelihood of each node in each state."""
-        trees = part.trees
-        assert trees is not None
-        below = trees.upward(self.start, self.moves, lines)
-        found, ratio = trees.downward(self.start, self.moves, below)
-        of_nodes = np.repeat(part.weights, np.diff(part.starts))[:, None]
-        found *= of_nodes
-        pairs = self.moves * ((of_nodes * ratio).T @ below.own)
-        return LinkCounts([found[part.starts[:-1]].sum(axis=0), pairs], found, below.log_prob)
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,10 +45,9 @@ class TreePass(NumberPass):
         known = (forest.columns, forest.codes, forest.values, forest.starts, weights, numbers, threads)
         return cls(*known, part_steps=PART_NODES, parents=forest.parents, depths=forest.depths)
 
-    def links(self, tables: Sequence[Floats]) -> TreeLinks:
+    def links(self, tables: Sequence[Floats]) -> InputLinks:
         """Return how nodes follow their parents, given the tables of a Markov chain."""
-        start, moves = tables
-        return TreeLinks(start, moves)
+        return InputLinks.everywhere(*tables)
 
     @property
     def pairs(self) -> tuple[Integers, Integers]:
@@ -86,16 +71,21 @@ class TreePass(NumberPass):
 
     def log_prob(self, links: Sequence[Floats], tables: Sequence[Floats], emissions: Sequence[Emission]) -> Floats:
         """Return the log density of each tree."""
-        out, (start, moves) = np.zeros(len(self.starts) - 1), links
+        out, known = np.zeros(len(self.starts) - 1), self.links(links)
 
         def score(part: Part) -> None:
             assert part.trees is not None
             lines, highest = part.shown.likelihoods(tables, emissions)
-            found = part.trees.upward(start, moves, lines).log_prob
+            found = part.trees.upward(known, part.shown.which, lines).log_prob
             out[part.numbers] = found + sums_of_sequences(highest, part.starts)
 
         self._each_part(score)
         return out
+
+    def counts(self, links: Links, tables: Sequence[Floats], emissions: Sequence[Emission]) -> NumberCounts:
+        """Return what is expected of all trees by weight, and their log densities."""
+        found = super().counts(links, tables, emissions)
+        return found._replace(links=[own for (own,) in found.links])
 
 
 def pass_of(sequences: Sequences, weights: Floats, numbers: Numbered, threads: int) -> NumberPass:
@@ -106,50 +96,31 @@ def pass_of(sequences: Sequences, weights: Floats, numbers: Numbered, threads: i
 
 
 @dataclass(frozen=True, eq=False)
-class TreeChain(Chain):
+class TreeChain(StepQueries, Chain):
     """A homogeneous hidden Markov tree: the state of a node depends on that of its parent, its cells on its state.
 
     Children of a node are independent given its state. Attributes are those of a `Chain` of order 1; its sequences
     are a `Forest`.
     """
 
-    def _passed(self, forest: Sequences) -> tuple[TreeSteps, Floats, Floats]:
-        """Return the passes over some trees, the likelihood of each node in each state, and a log to be added."""
-        assert isinstance(forest, Forest)
-        shown = ShownSteps.of(self.columns, forest.codes, forest.values, self.numbers)
+    def _steps(self, sequences: Sequences) -> TreeSteps:
+        assert isinstance(sequences, Forest)
+        return TreeSteps(sequences.starts, sequences.parents, sequences.depths)
+
+    def _read_steps(self, sequences: Sequences) -> tuple[TreeSteps, tuple[InputLinks, Integers, Floats], Floats]:
+        shown = ShownSteps.of(self.columns, sequences.codes, sequences.values, self.numbers)
         lines, highest = shown.likelihoods(self.emissions, list(self.numbers.values()))
-        return TreeSteps(forest.starts, forest.parents, forest.depths), lines, highest
+        return self._steps(sequences), (InputLinks.everywhere(*self.links), shown.which, lines), highest
 
     def log_prob(self, sequences: Sequences, threads: int = 1) -> Floats:
         """Return the log probability of each tree, missing cells marginalised out; -inf if it is impossible."""
         every = pass_of(sequences, np.ones(sequences.count), self.numbers, threads)
         return every.log_prob(self.links, self.emissions, list(self.numbers.values()))
 
-    def smoothed(self, sequences: Sequences) -> Floats:
-        """Return P(state | its tree) of each node, shape (nodes, states); zeros where that is impossible."""
-        steps, lines, _ = self._passed(sequences)
-        start, moves = self.links
-        return steps.downward(start, moves, steps.upward(start, moves, lines))[0]
-
-    def decoded(self, sequences: Sequences) -> tuple[Integers, Floats]:
-        """Return the jointly most probable states of all nodes, and their log probability with each tree."""
-        steps, lines, highest = self._passed(sequences)
-        start, moves = self.links
-        with np.errstate(divide="ignore"):
-            states, log_prob = steps.decoded(start, moves, np.log(lines))
-        return states, log_prob + sums_of_sequences(highest, steps.starts)
-
-    def sampled_states(self, sequences: Sequences, random: np.random.Generator) -> Integers:
-        """Return the hidden states of all nodes, sampled given the trees; -1 where one is impossible."""
-        steps, lines, _ = self._passed(sequences)
-        start, moves = self.links
-        return steps.drawn(start, moves, steps.upward(start, moves, lines).own, random.random(sequences.steps))
-
     def drawn_nodes(self, forest: Forest, random: np.random.Generator) -> NDArray[Any]:
         """Return the cells of the nodes of new trees of these shapes, as `drawn` does for sequences."""
-        steps = TreeSteps(forest.starts, forest.parents, forest.depths)
-        start, moves = self.links
-        return self.shown(steps.drawn(start, moves, None, random.random(forest.steps)), random)
+        links, which = InputLinks.everywhere(*self.links), np.zeros(forest.steps, np.int64)
+        return self.shown(self._steps(forest).drawn(links, which, None, random.random(forest.steps)), random)
 
     def permuted(self, orders: Sequence[Integers]) -> TreeChain:
         """Return the same with states in another order: state i is now ``order[i]``, of the only order."""

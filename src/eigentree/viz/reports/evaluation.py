@@ -21,9 +21,10 @@ from eigentree.data.tables.columns import Columns
 from eigentree.data.tables.rows import Rows
 from eigentree.emissions.families import make
 from eigentree.errors import DataError, EigentreeError
+from eigentree.graphs.graph import LatentGraph
 from eigentree.inference.networks.network import LatentNetwork
 from eigentree.inference.sequences.hmm_chain import Chain
-from eigentree.inference.sequences.number_steps import sums_of_sequences
+from eigentree.inference.sequences.sequence_passes import sums_of_sequences
 from eigentree.viz.reports.evaluation_data import sampled
 
 if TYPE_CHECKING:
@@ -175,18 +176,44 @@ def baselines(data: EvaluationData) -> list[tuple[str, Learner]]:
 
 def _independent(data: EvaluationData) -> Scorer:
     """Return what scores each cell by the marginal of its column, summed over rows or sequences."""
-    marginal = {column: _marginal(_counts(data, column)) for column in data.categories}
-    # A missing cell costs nothing.
-    costs = {column: np.append(np.log(share), 0.0) for column, share in marginal.items()}
-    normal = [_normal(own[:, None]) for own in data.numbers.T]
+    columns = data.columns
+    states = {columns.names[place]: columns.states[place] for place in data.categories}
+    alone = [[place] for place in range(data.numbers.shape[1])]
+    score = _scorer(data, LatentGraph(states, [], []) if states else None, alone)
+    return lambda rows: score(rows) if rows.starts is None else sums_of_sequences(score(rows), rows.starts)
+
+
+def _together(data: EvaluationData) -> Scorer:
+    """Return what scores categories by their Chow-Liu tree, and numbers by one normal distribution."""
+    tree = None
+    if own := data.categories:
+        plain = data.columns.only([data.columns.names[place] for place in own])
+        rows = Rows.of_codes(np.asfortranarray(data.codes[:, own]), plain)
+        tree = learn_structure(PairCounts.empty(plain).count(rows, None), hidden_states=None)
+    return _scorer(data, tree, [list(range(data.numbers.shape[1]))] if data.adapter.numbers else [])
+
+
+def _scorer(data: EvaluationData, graph: LatentGraph | None, groups: list[list[int]]) -> Scorer:
+    """Return what scores categories by a graph, missing cells marginalised out, and groups of numbers as normal."""
+    normal = [(own, _normal(data.numbers[:, own])) for own in groups]
+    network, order, tables, codes = None, [], {}, data.codes.astype(np.int64)
+    if graph is not None:
+        order = [data.columns.position(name) for name in graph.observed]
+        for name in graph.names:
+            (column, *parents) = (data.columns.position(each) for each in (name, *graph.parents(name)))
+            tables[name] = marginal = _marginal(_counts(data, column))
+            for parent in parents:
+                states = data.columns.states[parent], data.columns.states[column]
+                tables[name] = _smoothed(_table(codes[:, parent], codes[:, column], *states), marginal)
+        network = LatentNetwork(graph, tables)
 
     def scored(rows: EvaluationData) -> Floats:
-        each = np.zeros(len(rows.codes))
-        for column, cost in costs.items():
-            each += cost[rows.codes[:, column]]
-        for own, cells in zip(normal, rows.numbers.T, strict=True):
-            each += own.log_prob(cells[:, None])[:, 0]
-        return each if rows.starts is None else sums_of_sequences(each, rows.starts)
+        total = np.zeros(len(rows.codes))
+        if network is not None:
+            total += network.log_prob(np.where(rows.missing, -1, rows.codes.astype(np.int64))[:, order])
+        for own, emission in normal:
+            total += emission.log_prob(rows.numbers[:, own])[:, 0]
+        return total
 
     return scored
 
@@ -194,42 +221,6 @@ def _independent(data: EvaluationData) -> Scorer:
 def _normal(cells: Floats) -> Emission:
     """Return the normal distribution of some numbers, with their covariance."""
     return make("gaussian" if cells.shape[1] == 1 else "full", cells, np.ones(len(cells)), 1)
-
-
-def _together(data: EvaluationData) -> Scorer:
-    """Return what scores categories by their Chow-Liu tree, and numbers by one normal distribution."""
-    trees = [_chow_liu(data)] if data.categories else []
-    normal = [_normal(data.numbers)] if data.adapter.numbers else []
-
-    def scored(rows: EvaluationData) -> Floats:
-        total = np.zeros(rows.count)
-        for tree in trees:
-            total += tree(rows)
-        for own in normal:
-            total += own.log_prob(rows.numbers)[:, 0]
-        return total
-
-    return scored
-
-
-def _chow_liu(data: EvaluationData) -> Scorer:
-    """Return what scores by the Chow-Liu tree of the categories, missing cells marginalised out."""
-    every, own = data.columns, data.categories
-    plain = Columns(tuple(every.names[place] for place in own), tuple(every.states[place] for place in own))
-    pairs = PairCounts.empty(plain).count(Rows.of_codes(np.asfortranarray(data.codes[:, own]), plain), None)
-    graph = learn_structure(pairs, hidden_states=None)
-    tables, codes = {}, data.codes.astype(np.int64)
-    for name in graph.names:
-        column = every.position(name)
-        marginal = _marginal(_counts(data, column))
-        parents = [every.position(parent) for parent in graph.parents(name)]
-        tables[name] = marginal
-        if parents:
-            states = every.states[parents[0]], every.states[column]
-            tables[name] = _smoothed(_table(codes[:, parents[0]], codes[:, column], *states), marginal)
-    network = LatentNetwork(graph, tables)
-    order = [every.position(name) for name in graph.observed]
-    return lambda rows: network.log_prob(np.where(rows.missing, -1, rows.codes.astype(np.int64))[:, order])
 
 
 def _markov_chains(data: EvaluationData) -> Scorer:

@@ -27,7 +27,6 @@ from eigentree.estimators.mixins.sequence_mixin import SequenceMixin, require_pl
 from eigentree.estimators.spectral_hmm import SpectralHMM
 from eigentree.graphs.structure_learning import mixed_tree
 from eigentree.inference.mixed.mixed_model import MixedModel
-from eigentree.inference.mixed.mixed_network import MixedNetwork
 from eigentree.inference.networks.network import LatentNetwork
 from eigentree.inference.sequences.hmm_chain import Chain
 
@@ -118,7 +117,7 @@ def _of_sequences(model: SequenceMixin) -> ModelAdapter:
     require_plain(model, "a report")
     steps = model.order + 2
     if isinstance(model, EMHMM):
-        network = _network_of_steps(model.model_, steps)
+        network = model.model_.network(steps)
         return ModelAdapter(model, model.columns_, network.graph, network, steps=steps)
     # The graph does not depend on the parameters of a chain.
     states, columns = model.hidden_states, model.columns_
@@ -127,20 +126,6 @@ def _of_sequences(model: SequenceMixin) -> ModelAdapter:
     return ModelAdapter(
         model, columns, Chain.of(columns, [links], emissions).network(steps).graph, None, steps=steps
     )
-
-
-def _network_of_steps(chain: Chain, steps: int) -> LatentNetwork:
-    """Return the network of so many steps of a chain, whose numbers are leaves."""
-    network = replace(chain, numbers={}).network(steps)
-    if not chain.numbers:
-        return network
-    graph, count = network.graph, len(chain.columns.names)
-    emissions = {
-        tuple(graph.observed[step * count + place] for place in group): emission
-        for step in range(steps)
-        for group, emission in chain.numbers.items()
-    }
-    return MixedNetwork(graph, network.tables, emissions)
 
 
 class MaskedCells(NamedTuple):

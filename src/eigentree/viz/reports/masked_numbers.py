@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from eigentree.counting.levels.number_scales import level_rows
+from eigentree.inference.mixed.density import mixture_moments
 from eigentree.inference.mixed.mixed_model import MixedModel
 from eigentree.inference.sequences.hmm_chain import Chain
 from eigentree.spectral.learn.number_model import SpectralNumberModel
@@ -111,22 +112,14 @@ def masked_numbers(data: EvaluationData, most: int) -> list[MaskedNumbers]:
 
 def _of_rows(data: EvaluationData, name: str, units: Integers) -> MaskedNumbers:
     """Return predictions of a number from the other cells of some rows."""
-    model, place = data.model, data.columns.numbers.index(name)
+    place = data.columns.numbers.index(name)
     units = units[~np.isnan(data.values[units, place])]
     some = data.chosen(units)
     value = some.values[:, place]
-    at, block = next((at, block) for at, block in enumerate(model.blocks) if name in block.columns)
-    group = next(group for group in block.groups if name in group)
     parts = [(value, value, value)]
     if len(units):
-        parts = []
-        for part, known, own in model.evidence(some.rows, copies=True, masked=name):
-            # The copies of the states of the blocks' parents are the last columns.
-            shown = known.network.graph.observed
-            copy = known.network.graph.column(shown[len(shown) - len(model.blocks) + at])
-            ((proba, _),) = known.network.model.distributions(known.codes, [copy])
-            cells = np.stack([own[each] for each in group], axis=1)
-            parts.append(_prediction(model.emissions[group], group.index(name), cells, proba, value[part]))
+        known = data.model.conditionals(some.rows, name)
+        parts = [_prediction(emission, at, cells, proba, value[part]) for part, emission, at, cells, proba in known]
     columns = map(np.concatenate, zip(*parts, strict=True))
     return MaskedNumbers(name, units, np.zeros(len(units), np.int64), value, *columns)
 
@@ -177,9 +170,7 @@ def _prediction(
 
     `proba` has the probabilities of the states of the emission, given all other cells.
     """
-    means, variances = (each[:, :, place] for each in emission.moments(cells))
-    mean = (proba * means).sum(axis=1)
-    variance = (proba * (variances + (means - mean[:, None]) ** 2)).sum(axis=1)
+    mean, variance = (own[:, place] for own in mixture_moments(emission, cells, proba))
     below = emission.cdf_of(cells, place)
     # Of counts, a number has a probability of its own, which belongs to both ends.
     upper, lower = ((proba * below(at)).sum(axis=1) for at in (value, np.nextafter(value, -np.inf)))
