@@ -11,7 +11,7 @@ import numpy as np
 
 from eigentree.em.durations.duration_objective import DurationLayout, DurationObjective
 from eigentree.uncertainty.free_tables import FreeTables
-from eigentree.uncertainty.information import STEP, PartedModel
+from eigentree.uncertainty.information import PartedModel, central_differences
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -66,7 +66,7 @@ class FreeDurations:
         def value(step: Floats) -> float:
             return self.family.expected_log(self.moved(step, values), *counts, self.pseudo_counts)
 
-        return np.array([(value(step) - value(-step)) / (2.0 * STEP) for step in STEP * np.eye(self.count)])
+        return central_differences(value, self.count)
 
     def complete_information(self, counts: tuple[Floats, Floats]) -> Floats:
         """Return about the information of each coordinate by itself, if no state were hidden."""

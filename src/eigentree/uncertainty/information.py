@@ -27,13 +27,13 @@ if TYPE_CHECKING:
     from eigentree.emissions.base import Emission
 
 __all__ = [
-    "STEP",
     "FreeModel",
     "FreePart",
     "Information",
     "Kind",
     "PartedModel",
     "SurveyDesign",
+    "central_differences",
     "group_numbers",
 ]
 
@@ -56,6 +56,14 @@ NEAR = 0.2
 
 MOST_NAMED = 5
 """Most quantities that a note names."""
+
+
+def central_differences(function: Callable[[Floats], Any], count: int) -> Floats:
+    """Return the derivatives of a function of so many numbers where all are 0, shape (…, numbers)."""
+    if not count:
+        return np.zeros((*np.shape(function(np.zeros(0))), 0))
+    pairs = ((function(step), function(-step)) for step in STEP * np.eye(count))
+    return np.stack([(beyond - before) / (2.0 * STEP) for beyond, before in pairs], axis=-1)
 
 
 class FreeModel(ABC):
@@ -108,10 +116,7 @@ class FreeModel(ABC):
 
     def differences(self, function: Callable[[Floats], Floats]) -> Floats:
         """Return the derivatives of a function of the coordinates at the estimate, shape (…, coordinates)."""
-        if not self.count:
-            return np.zeros((*np.shape(function(np.zeros(0))), 0))
-        pairs = ((function(step), function(-step)) for step in STEP * np.eye(self.count))
-        return np.stack([(beyond - before) / (2.0 * STEP) for beyond, before in pairs], axis=-1)
+        return central_differences(function, self.count)
 
 
 class FreePart(Protocol):

@@ -49,4 +49,4 @@ class StepQueries(CellQueries):
     def sampled_states(self, sequences: Any, random: np.random.Generator) -> Integers:
         """Return the hidden states of all steps, sampled given the sequences; -1 where one is impossible."""
         steps, known, _ = self._read_steps(sequences)
-        return steps.drawn(*known[:2], steps.upward(*known).own, random.random(sequences.steps))
+        return steps.drawn(*known[:2], steps.upward(*known), random.random(sequences.steps))

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -24,7 +25,7 @@ __all__ = ["TreeSteps", "Upward", "chosen", "group_sums"]
 
 
 class Upward(NamedTuple):
-    """Messages from what is below.
+    """Messages from what is below; nodes stand as in `TreeSteps.order`.
 
     Attributes
     ----------
@@ -41,10 +42,14 @@ class Upward(NamedTuple):
 
 
 class _Level(NamedTuple):
-    """The nodes of one depth, and of those with children where the first of these stands among those below."""
+    """The nodes of one depth.
 
-    nodes: Integers
-    mothers: Integers
+    `above` are the places of their parents among the nodes of the depth before, and `first` which of them are the
+    first children of these.
+    """
+
+    nodes: slice
+    above: Integers
     first: Integers
 
 
@@ -68,68 +73,79 @@ class TreeSteps:
         return cls(starts, np.where(depths > 0, steps - 1, -1), depths)
 
     @cached_property
-    def roots(self) -> Integers:
-        """The root of each tree that has nodes."""
-        return self.starts[:-1][np.diff(self.starts) > 0]
+    def order(self) -> Integers:
+        """All nodes, those of one depth together: the roots first, and children in the order of their parents."""
+        return np.argsort(self.depths, kind="stable")
 
     @cached_property
     def levels(self) -> list[_Level]:
-        """The nodes of each depth, the roots first; children stand in the order of their parents."""
-        order = np.argsort(self.depths, kind="stable")
-        ends = np.cumsum(np.bincount(self.depths)) if len(order) else np.empty(0, np.int64)
-        nodes = np.split(order, ends[:-1])
+        """The nodes of each depth, which are passed through together."""
+        place = np.empty(len(self.order), np.int64)
+        place[self.order] = np.arange(len(place))
+        ends = [0, *np.cumsum(np.bincount(self.depths)).tolist()]
         levels = []
-        for here, below in zip(nodes, [*nodes[1:], np.empty(0, np.int64)], strict=True):
-            mothers, first = np.unique(self.parents[below], return_index=True)
-            levels.append(_Level(here, mothers, first))
+        for before, begin, end in zip([0, *ends], ends, ends[1:], strict=False):
+            above = place[self.parents[self.order[begin:end]]] - before if begin else np.empty(0, np.int64)
+            levels.append(_Level(slice(begin, end), above, np.flatnonzero(np.diff(above, prepend=-1))))
         return levels
+
+    @property
+    def _roots(self) -> slice:
+        return self.levels[0].nodes if self.levels else slice(0, 0)
+
+    def _placed(self, values: Any) -> Any:
+        """Return values of nodes as nodes stand otherwise."""
+        made = np.empty_like(values)
+        made[self.order] = values
+        return made
 
     def upward(self, links: InputLinks, which: Integers, lines: Floats) -> Upward:
         """Return the messages from below."""
-        own, sent, scales = lines.copy(), np.ones_like(lines), np.zeros(len(lines))
-        below = np.empty(0, np.int64)
+        own, which = lines[self.order], which[self.order]
+        sent, scales = np.ones_like(own), np.zeros(len(own))
         with np.errstate(divide="ignore"):
-            for nodes, mothers, first in reversed(self.levels):
-                if len(below):
-                    sent[below] = links.back(own[below], which[below])
-                    if len(mothers) == len(below):
-                        own[mothers] *= sent[below]
+            for level, below in zip(reversed(self.levels), [None, *reversed(self.levels)], strict=False):
+                mine = own[level.nodes]
+                if below is not None:
+                    messages = links.back(own[below.nodes], which[below.nodes])
+                    sent[below.nodes], mothers = messages, below.above[below.first]
+                    if len(mothers) == len(messages):
+                        mine[mothers] *= messages
                     else:
                         # Of many children, the product itself might underflow.
-                        together = np.add.reduceat(np.log(sent[below]), first)
+                        together = np.add.reduceat(np.log(messages), below.first)
                         highest = _finite(together.max(axis=1))
-                        own[mothers] *= np.exp(together - highest[:, None])
-                        scales[mothers] += highest
-                largest = own[nodes].max(axis=1)
-                own[nodes] /= np.where(largest > 0, largest, 1.0)[:, None]
-                scales[nodes] += np.log(largest)
-                below = nodes
-            log_prob = sums_of_sequences(scales, self.starts)
-            reached = (own[self.roots] * links.starts_of(which[self.roots])).sum(axis=1)
+                        mine[mothers] *= np.exp(together - highest[:, None])
+                        scales[level.nodes][mothers] += highest
+                largest = mine.max(axis=1)
+                mine /= np.where(largest > 0, largest, 1.0)[:, None]
+                scales[level.nodes] += np.log(largest)
+            log_prob, roots = sums_of_sequences(self._placed(scales), self.starts), self._roots
+            reached = (own[roots] * links.starts_of(which[roots])).sum(axis=1)
             log_prob[np.diff(self.starts) > 0] += np.log(reached)
         return Upward(own, sent, log_prob)
 
     def downward(self, links: InputLinks, which: Integers, below: Upward) -> tuple[Floats, Floats]:
         """Return P(state | the tree) of each node, and by what each parent's posterior was divided on the way.
 
-        The second times P(state | parent's) times the child's own message is P(both states | the tree). Where a
-        tree is impossible, both are zeros.
+        The second, in which nodes stand as in `order`, times P(state | parent's) times the child's own message is
+        P(both states | the tree). Where a tree is impossible, both are zeros.
         """
-        found, ratio = np.zeros_like(below.own), np.zeros_like(below.own)
-        found[self.roots] = _normalised(links.starts_of(which[self.roots]) * below.own[self.roots])
-        for nodes, _, _ in self.levels[1:]:
-            above, sent = found[self.parents[nodes]], below.sent[nodes]
+        found, ratio, which = np.zeros_like(below.own), np.zeros_like(below.own), which[self.order]
+        found[self._roots] = _normalised(links.starts_of(which[self._roots]) * below.own[self._roots])
+        for before, (nodes, places, _) in pairwise(self.levels):
+            above, sent = found[before.nodes][places], below.sent[nodes]
             ratio[nodes] = np.divide(above, sent, out=np.zeros_like(above), where=sent > 0)
             found[nodes] = _normalised(links.on(ratio[nodes], which[nodes]) * below.own[nodes])
-        return found, ratio
+        return self._placed(found), ratio
 
     def filtered(self, links: InputLinks, which: Integers, lines: Floats) -> Floats:
         """Return P(state | the cells of the node and of all nodes above it) of each node."""
-        found = np.zeros_like(lines)
-        found[self.roots] = _normalised(links.starts_of(which[self.roots]) * lines[self.roots])
-        for nodes, _, _ in self.levels[1:]:
-            found[nodes] = _normalised(links.on(found[self.parents[nodes]], which[nodes]) * lines[nodes])
-        return found
+        found, which = lines[self.order], which[self.order]
+        found[self._roots] = _normalised(links.starts_of(which[self._roots]) * found[self._roots])
+        for before, (nodes, places, _) in pairwise(self.levels):
+            found[nodes] = _normalised(links.on(found[before.nodes][places], which[nodes]) * found[nodes])
+        return np.asarray(self._placed(found))
 
     def expected(self, links: InputLinks, which: Integers, lines: Floats, weights: Floats) -> LinkCounts:
         """Return what is expected of all trees, which count so often."""
@@ -137,13 +153,14 @@ class TreeSteps:
         found, ratio = self.downward(links, which, below)
         of_nodes = np.repeat(weights, np.diff(self.starts))[:, None]
         found *= of_nodes
-        ratio *= of_nodes
-        start = group_sums(found[self.roots], which[self.roots], len(links.start))
+        ratio *= of_nodes[self.order]
+        roots = self.order[self._roots]
+        start = group_sums(found[roots], which[roots], len(links.start))
         if len(links.moves) == 1:
             pairs = ratio.T @ below.own
         else:
-            both = ratio[:, :, None] * below.own[:, None, :]
-            pairs = group_sums(both.reshape(len(both), -1), which, len(links.moves))
+            both = (ratio[:, :, None] * below.own[:, None, :]).reshape(len(ratio), -1)
+            pairs = group_sums(both, which[self.order], len(links.moves))
         return LinkCounts([start, links.moves * pairs.reshape(links.moves.shape)], found, below.log_prob)
 
     def decoded(self, links: InputLinks, which: Integers, logs: Floats) -> tuple[Integers, Floats]:
@@ -151,38 +168,35 @@ class TreeSteps:
 
         `logs` are log P(cells | state). States are -1 where a tree is impossible.
         """
-        logged = links.logarithms
-        own, choice = logs.copy(), np.zeros(logs.shape, np.int64)
-        below = np.empty(0, np.int64)
-        for nodes, mothers, first in reversed(self.levels):
-            if len(below):
-                best = logged.moves_of(which[below]) + own[below][:, None, :]
-                choice[below] = best.argmax(axis=2)
-                own[mothers] += np.add.reduceat(best.max(axis=2), first)
-            below = nodes
-        total = logged.starts_of(which[self.roots]) + own[self.roots]
-        states, log_prob = np.zeros(len(logs), np.int64), np.zeros(len(self.starts) - 1)
-        states[self.roots] = total.argmax(axis=1)
-        for nodes, _, _ in self.levels[1:]:
-            states[nodes] = choice[nodes, states[self.parents[nodes]]]
+        logged, own, which = links.logarithms, logs[self.order], which[self.order]
+        choice = np.zeros(own.shape, np.int64)
+        for before, (nodes, places, first) in reversed(list(pairwise(self.levels))):
+            best = logged.moves_of(which[nodes]) + own[nodes][:, None, :]
+            choice[nodes] = best.argmax(axis=2)
+            own[before.nodes][places[first]] += np.add.reduceat(best.max(axis=2), first)
+        total = logged.starts_of(which[self._roots]) + own[self._roots]
+        states, log_prob = np.zeros(len(own), np.int64), np.zeros(len(self.starts) - 1)
+        states[self._roots] = total.argmax(axis=1)
+        for before, (nodes, places, _) in pairwise(self.levels):
+            states[nodes] = np.take_along_axis(choice[nodes], states[before.nodes][places][:, None], 1)[:, 0]
         log_prob[np.diff(self.starts) > 0] = total.max(axis=1)
+        states = self._placed(states)
         states[np.repeat(np.isneginf(log_prob), np.diff(self.starts))] = -1
         return states, log_prob
 
-    def drawn(self, links: InputLinks, which: Integers, own: Floats | None, chance: Floats) -> Integers:
+    def drawn(self, links: InputLinks, which: Integers, below: Upward | None, chance: Floats) -> Integers:
         """Return sampled states of all nodes, given the messages from below or none, and a uniform number of each.
 
         They are -1 where a tree is impossible.
         """
-        states = np.zeros(len(chance), np.int64)
-        for depth, (nodes, _, _) in enumerate(self.levels):
-            before = states[self.parents[nodes]]
-            shares = links.rows_of(which[nodes], before) if depth else links.starts_of(which[nodes])
-            shares = shares if own is None else shares * own[nodes]
-            states[nodes] = chosen(shares, chance[nodes])
-            lost = before < 0 if depth else shares.sum(axis=1) == 0
-            states[nodes[lost]] = -1
-        return states
+        states, which, chance = np.zeros(len(chance), np.int64), which[self.order], chance[self.order]
+        for before, (nodes, places, _) in zip([None, *self.levels], self.levels, strict=False):
+            above = None if before is None else states[before.nodes][places]
+            shares = links.starts_of(which[nodes]) if above is None else links.rows_of(which[nodes], above)
+            shares = shares if below is None else shares * below.own[nodes]
+            lost = shares.sum(axis=1) == 0 if above is None else above < 0
+            states[nodes] = np.where(lost, -1, chosen(shares, chance[nodes]))
+        return np.asarray(self._placed(states))
 
 
 def chosen(shares: Floats, draws: Floats) -> Integers:

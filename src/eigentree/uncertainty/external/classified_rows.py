@@ -18,7 +18,7 @@ from eigentree.data.tables.labeled_table import LabeledTable
 from eigentree.errors import DataError, ParameterError, quoted
 from eigentree.messages import notice
 from eigentree.uncertainty.free_models import free_model
-from eigentree.uncertainty.information import Information, SurveyDesign
+from eigentree.uncertainty.information import Information, SurveyDesign, central_differences
 from eigentree.uncertainty.refits import FittedModel
 from eigentree.validation import one_of, whole_number
 
@@ -30,15 +30,12 @@ if TYPE_CHECKING:
     from eigentree.arrays import Booleans, Floats
     from eigentree.uncertainty.information import FreeModel
 
-__all__ = ["ONE_CLASS", "STEP", "Assignment", "ClassEvidence", "ClassifiedRows", "Correction"]
+__all__ = ["ONE_CLASS", "Assignment", "ClassEvidence", "ClassifiedRows", "Correction"]
 
 Correction = Literal["ML", "BCH"]
 Assignment = Literal["modal", "soft"]
 
 ONE_CLASS = "the model has one class, so nothing depends on it; fit two classes at least"
-
-STEP = 1e-4
-"""The step of central differences by probabilities and by parameters of the scale 1."""
 
 
 class ClassEvidence(NamedTuple):
@@ -238,15 +235,12 @@ class ClassifiedRows:
 
     def _by_errors(self, scores: Callable[[ClassEvidence], Floats], rows: Booleans) -> Floats:
         """Return the derivatives of the sum of the scores by the classification errors."""
-        columns = []
-        for step in STEP * np.eye(self.errors.size):
-            moved = step.reshape(self.errors.shape)
-            above, below = (
-                scores(self.evidence(errors=self.errors + change).taken(rows)).sum(axis=0)
-                for change in (moved, -moved)
-            )
-            columns.append((above - below) / (2.0 * STEP))
-        return np.stack(columns, axis=1)
+
+        def totals(change: Floats) -> Floats:
+            errors = self.errors + change.reshape(self.errors.shape)
+            return scores(self.evidence(errors=errors).taken(rows)).sum(axis=0)
+
+        return central_differences(totals, self.errors.size)
 
     @property
     def how(self) -> str:

@@ -12,9 +12,10 @@ import numpy as np
 from eigentree.data.tables.numbers import LabelCodes
 from eigentree.errors import DataError
 from eigentree.uncertainty.estimates import Estimates
-from eigentree.uncertainty.external.classified_rows import STEP, ClassifiedRows
+from eigentree.uncertainty.external.classified_rows import ClassifiedRows
 from eigentree.uncertainty.external.external_columns import ExternalColumns
 from eigentree.uncertainty.external.wald_tests import WaldTests, combined, known_wald
+from eigentree.uncertainty.information import central_differences
 from eigentree.uncertainty.result_tables import ResultTable
 from eigentree.validation import our_arithmetic
 
@@ -158,11 +159,7 @@ class Outcome(NamedTuple):
 
     def slopes(self, parameters: Floats, evidence: ClassEvidence) -> Floats:
         """Return the derivatives of the sum of the scores by the parameters, by central differences."""
-        columns = []
-        for step in STEP * np.eye(len(parameters)):
-            above, below = (self.scores(parameters + change, evidence).sum(axis=0) for change in (step, -step))
-            columns.append((above - below) / (2.0 * STEP))
-        return np.stack(columns, axis=1)
+        return central_differences(lambda by: self.scores(parameters + by, evidence).sum(axis=0), len(parameters))
 
 
 @our_arithmetic
