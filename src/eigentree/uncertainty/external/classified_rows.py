@@ -238,7 +238,7 @@ class ClassifiedRows:
 
         def totals(change: Floats) -> Floats:
             errors = self.errors + change.reshape(self.errors.shape)
-            return scores(self.evidence(errors=errors).taken(rows)).sum(axis=0)
+            return np.asarray(scores(self.evidence(errors=errors).taken(rows)).sum(axis=0))
 
         return central_differences(totals, self.errors.size)
 
