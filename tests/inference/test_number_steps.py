@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eigentree.inference.sequences.number_steps import sums_of_sequences
+from eigentree.inference.sequences.sequence_passes import sums_of_sequences
 
 
 @given(st.lists(st.lists(st.integers(-9, 9), max_size=4), max_size=6))
