@@ -97,6 +97,8 @@ def interrupted(times: int, seed: int = 0, rows: int = 20_000) -> tuple[Counter[
     random = np.random.default_rng(seed)
     done: Counter[str] = Counter()
     faults = []
+    # Whoever is started in the background by a shell ignores it, and so would the commands.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
         whole = prepared(folder, rows)

@@ -399,6 +399,8 @@ def test_errors_name_what_is_wrong() -> None:
         et.LatentClassModel(2, emissions={"d": "gaussian"}).fit(table)
     with pytest.raises(ParameterError, match="emissions name 'a' twice"):
         et.LatentClassModel(2, emissions={"a": "gaussian", ("a", "b"): "full"}).fit(table)
+    with pytest.raises(ParameterError, match=r"emissions are given by names of columns, .*, not \(3,\)"):
+        et.LatentClassModel(2, emissions={3: "gaussian"}).fit(table)
     with pytest.raises(DataError, match="'a' is a number and has a density"):
         et.LatentClassModel(2, random_state=0).fit(table).predict_proba(table, "a")
     with pytest.raises(DataError, match="'a' is a number and has a density"):

@@ -147,6 +147,7 @@ def test_one_changed_entry_is_not_equivalent(tensor, data):
     other = LabeledTensor(changed, tensor.labels)
     assert not tensor.equivalent(other)
     assert tensor.equivalent(other, atol=1.001)
+    assert tensor.equivalent(other, atol=2**70)
 
 
 def test_equivalence_needs_the_same_labels_and_sizes():

@@ -67,7 +67,7 @@ def checked_emissions(emissions: Any) -> dict[tuple[str, ...], Any]:
             f"emissions is 'auto', a family such as 'gaussian', or a mapping of columns, or tuples of columns, to "
             f"families, not {quoted(emissions)}"
         )
-    given = {(names,) if isinstance(names, str) else tuple(names): family for names, family in emissions.items()}
+    given = {names if isinstance(names, tuple) else (names,): family for names, family in emissions.items()}
     seen: set[str] = set()
     for group, family in given.items():
         if not group or not all(isinstance(name, str) for name in group):

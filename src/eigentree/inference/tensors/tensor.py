@@ -170,7 +170,7 @@ class LabeledTensor:
         Entries that differ by no more than `atol` are equal. Modes of one label may be permuted in any way.
         """
         _require_tensor(other)
-        finite_number("atol", atol, 0.0, TensorError)
+        atol = finite_number("atol", atol, 0.0, TensorError)
         if Counter(self.labels) != Counter(other.labels):
             return False
         if prod(factorial(times) for times in Counter(self.labels).values()) > MOST_ALIGNMENTS:
