@@ -9,6 +9,7 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -37,9 +38,15 @@ def answer(line: str, stdin: bytes = b"") -> str:
     return out
 
 
+def read_numbers(file: Any) -> pd.DataFrame:
+    """Return a table of a file of CSV, each number as it was written; before version 3 pandas rounds them else."""
+    exactly = {"float_precision": "round_trip"} if pd.__version__ < "3" else {}
+    return pd.read_csv(file, **exactly)
+
+
 def read_answer(line: str) -> pd.DataFrame:
-    """Return the table that a command writes, each number as it was: pandas 2 rounds others a little."""
-    return pd.read_csv(io.StringIO(answer(line)), float_precision="round_trip")
+    """Return the table that a command writes."""
+    return read_numbers(io.StringIO(answer(line)))
 
 
 def in_shell(line: str, **options: object) -> subprocess.CompletedProcess[bytes]:

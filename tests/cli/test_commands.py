@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from command_line import answer, call, in_shell, read_answer
+from command_line import answer, call, in_shell, read_answer, read_numbers
 from sklearn.base import clone
 
 import eigentree as et
@@ -99,7 +99,7 @@ def test_fit_and_score_are_those_of_the_library(here: Path) -> None:
     assert loaded.columns_.names == tuple(frame().columns)
     np.testing.assert_array_equal(loaded.score_samples(frame()), model.score_samples(frame()))
     answer("eigentree score model.eigentree mushrooms.csv --missing '?' -o scores.csv")
-    scores = pd.read_csv("scores.csv", float_precision="round_trip")["log_probability"]
+    scores = read_numbers("scores.csv")["log_probability"]
     np.testing.assert_array_equal(scores, model.score_samples(frame()))
     assert pd.read_csv("scores.csv")["row"].tolist() == list(range(ROWS))
     summary = json.loads(answer("eigentree score model.eigentree mushrooms.csv --missing '?' --summary --json"))
@@ -111,7 +111,7 @@ def test_fit_and_score_are_those_of_the_library(here: Path) -> None:
 def test_predict_is_that_of_the_library_and_needs_no_target(here: Path) -> None:
     expected = et.load("model.eigentree").predict_proba(frame(), target="odor")
     code, out, errors = call("eigentree predict model.eigentree mushrooms.csv --missing '?' --target odor")
-    found = pd.read_csv(io.StringIO(out), float_precision="round_trip")
+    found = read_numbers(io.StringIO(out))
     labels = expected.states[1]
     np.testing.assert_array_equal(found[[f"P(odor={label})" for label in labels]], expected)
     assert found["odor"].tolist() == [labels[place] for place in np.argmax(expected, axis=1)]

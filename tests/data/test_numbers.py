@@ -34,7 +34,12 @@ from eigentree.data.tables.state_rules import ReadOptions
 from eigentree.io.table_files import write_table
 
 NUMBERS = ReadOptions(numeric="emissions")
-DAY = pd.Timestamp("2020-02-27")
+DAY = pd.Timestamp("2020-02-27").as_unit("us")
+
+
+def durations(counts: np.ndarray, unit: str) -> pd.TimedeltaIndex:
+    """Durations in microseconds, as Python's own objects have them, whichever version of pandas makes them."""
+    return pd.to_timedelta(counts, unit).as_unit("us")
 
 
 def table(rows: int = 200, seed: int = 0) -> pd.DataFrame:
@@ -46,9 +51,9 @@ def table(rows: int = 200, seed: int = 0) -> pd.DataFrame:
             "sex": random.choice(["f", "m"], rows),
             "visits": random.geometric(0.05, rows) - 1,
             "income": random.lognormal(10, 1, rows).round(2),
-            "joined": DAY + pd.to_timedelta(random.integers(0, 900, rows), "D"),
-            "seen": DAY + pd.to_timedelta(random.integers(0, 10**6, rows), "s"),
-            "took": pd.to_timedelta(random.integers(0, 10**6, rows), "us"),
+            "joined": DAY + durations(random.integers(0, 900, rows), "D"),
+            "seen": DAY + durations(random.integers(0, 10**6, rows), "s"),
+            "took": durations(random.integers(0, 10**6, rows), "us"),
             "smoker": random.random(rows) < 0.3,
         }
     )

@@ -16,6 +16,7 @@ import pandas as pd
 import polars as pl
 import pyarrow.parquet
 import pytest
+from command_line import read_numbers
 from small_batches import read_in_small_batches
 
 import eigentree as et
@@ -232,8 +233,7 @@ def test_a_file_that_may_not_grow_is_told(model: et.SpectralJunctionTree, tmp_pa
 def test_rows_are_identified_and_each_batch_is_handed_out(model: et.SpectralJunctionTree, tmp_path: Path) -> None:
     path, batches = tmp_path / "scores.csv", []
     model.score_samples_to(sources(tmp_path)["csv"], path, id="key", each=lambda *part: batches.append(part))
-    # By itself pandas reads some floats as their neighbours.
-    found = pd.read_csv(path, float_precision="round_trip")
+    found = read_numbers(path)
     assert list(found.columns) == ["key", "log_probability"]
     assert found["key"].tolist() == TABLE["key"].tolist()
     np.testing.assert_array_equal(np.concatenate([scores for _, scores in batches]), found["log_probability"])
