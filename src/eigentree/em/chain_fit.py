@@ -19,7 +19,7 @@ from eigentree.errors import DataError
 from eigentree.inference.sequences.sequence_passes import SequencePass, marginal_chains, product_chain
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -279,6 +279,11 @@ class ChainFit:
         pieces = _Pieces.of(self.whole.walk)
         return pieces.objective(self.whole, pieces.weights)
 
+    def runs(self, candidates: Iterable[Candidate], before: Multistart | None = None) -> Iterator[Multistart]:
+        """Yield the state while candidates run on all sequences, one after the other, until they have converged."""
+        how = (self.stopping, self.max_iter, self.accelerate, self.validation)
+        return run_each(self.sample, candidates, *how, before)
+
     def _sample(self, objective: SequenceObjective) -> Sample:
         rows = int((objective.walk.weights > 0).sum())
         return Sample(objective, rows, objective.layout.free_count / 2.0)
@@ -332,14 +337,13 @@ def fit_chain(fit: ChainFit, init: Floats | str, n_init: int, random: np.random.
     It starts from given parameters, from `n_init` starts of the named initialiser, or is a "multistart" of which at
     most `n_init` candidates run until they have converged on all sequences.
     """
-    how = (fit.stopping, fit.max_iter, fit.accelerate, fit.validation)
     if not isinstance(init, str):
-        start = init
-        return run_each(fit.sample, [Candidate("given", lambda: start)], *how)
+        return fit.runs([Candidate("given", partial(np.copy, init))])
     if init != "multistart":
         kind = init
-        return run_each(fit.sample, [_candidate(kind, fit.distinct, random) for _ in range(n_init)], *how)
+        return fit.runs([_candidate(kind, fit.distinct, random) for _ in range(n_init)])
     samples = fit.samples(random)
+    how = (fit.stopping, fit.max_iter, fit.accelerate, fit.validation)
     first = cast("SequenceObjective", samples[0].objective) if len(samples) > 1 else fit.distinct
     pool = (_candidate(kind, first, random) for kind in cycle(first.pool))
     return multistart(samples, pool, *how, finalists=n_init)
@@ -377,7 +381,7 @@ def fit_with_known_states(fit: ChainFit, runs: Iterator[Multistart]) -> Iterator
         *_, found = runs
         for name, run in found.runs:
             candidates.append(Candidate(name, partial(_numbered, whole, run.parameters)))
-    yield from run_each(fit.sample, candidates, fit.stopping, fit.max_iter, fit.accelerate, fit.validation, found)
+    yield from fit.runs(candidates, found)
 
 
 def _numbered(whole: SequenceObjective, parameters: Floats) -> Floats:

@@ -10,7 +10,7 @@ import numpy as np
 
 from eigentree.em.chain_fit import ChainFit, ChainLayout, fit_chain
 from eigentree.em.durations.duration_families import DURATIONS
-from eigentree.em.multistart import Candidate, run_each
+from eigentree.em.multistart import Candidate
 from eigentree.em.number_chains import NumberChainLayout, NumberChainObjective, markov_objective
 from eigentree.em.optimize.objective import ExpectedCounts
 from eigentree.inference.sequences.duration_chain import DurationChain, sequences_at_once
@@ -218,15 +218,14 @@ def fit_with_durations(
     From given parameters it is one run. Else a hidden Markov model is fitted first, as `fit_chain` does, and a run
     starts from each of its runs on all data.
     """
-    layout, sample = fit.whole.layout, fit.sample
+    layout = fit.whole.layout
     assert isinstance(layout, DurationLayout)
-    how = (fit.stopping, fit.max_iter, fit.accelerate, fit.validation)
     if not isinstance(init, str):
-        yield from run_each(sample, [Candidate("given", partial(np.copy, init))], *how)
+        yield from fit.runs([Candidate("given", partial(np.copy, init))])
         return
     *_, found = fit_chain(plain, init, n_init, random)
     below = plain.whole.layout
     candidates = [
         Candidate(name, partial(layout.lifted, below, run.parameters)) for name, run in found.runs[:n_init]
     ]
-    yield from run_each(sample, candidates, *how, before=found)
+    yield from fit.runs(candidates, found)

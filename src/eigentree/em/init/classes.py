@@ -30,7 +30,6 @@ __all__ = [
     "Classes",
     "carried",
     "class_graph",
-    "copies_of_class",
     "most_classes",
     "random_start",
     "seeded",
@@ -138,7 +137,7 @@ def carried(
     variables with the same neighbours stay the same for ever.
     """
     graph, count = layout.graph, len(classes.shares)
-    copies = {name: copies_of_class(count, graph.states[name], noise) for name in graph.hidden}
+    copies = {name: _copies_of_class(count, graph.states[name], noise) for name in graph.hidden}
     given_class = {**copies, **classes.columns}
     parts = []
     for axes in layout.axes.values():
@@ -153,7 +152,7 @@ def carried(
     return layout.mixed(layout.normalised(counts, layout.uniform), FLOOR)
 
 
-def copies_of_class(classes: int, states: int, noise: float) -> Floats:
+def _copies_of_class(classes: int, states: int, noise: float) -> Floats:
     """Return P(hidden variable | class), shape (classes, states): as many states as there are take turns."""
     turns = min(classes, states)
     same = (np.arange(classes) % turns)[:, None] == np.arange(states) % turns

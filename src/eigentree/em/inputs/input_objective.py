@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eigentree.em.chain_fit import ChainFit, ChainLayout, SequenceObjective, fit_chain
-from eigentree.em.multistart import Candidate, multistart, run_each
+from eigentree.em.multistart import Candidate, multistart
 from eigentree.em.number_chains import NumberChainLayout, markov_objective
 from eigentree.em.optimize.objective import Evaluation, ExpectedCounts
 from eigentree.emissions.covariates.multinomial_logit import multinomial_logit, score
@@ -354,8 +354,7 @@ def fit_from_tables(fit: ChainFit, tables: InputTables) -> Iterator[Multistart]:
     )
     if (number := whole.evaluated(start).impossible) >= 0:
         raise DataError(f"sequence {number} is impossible under the model that the fit starts from")
-    how = (fit.stopping, fit.max_iter, fit.accelerate, fit.validation)
-    yield from run_each(fit.sample, [Candidate("given", partial(np.copy, start))], *how)
+    yield from fit.runs([Candidate("given", partial(np.copy, start))])
 
 
 def fit_with_inputs(
@@ -382,4 +381,4 @@ def fit_with_inputs(
         assert found is not None
         name, best = found.best
         candidates.append(Candidate(name, partial(np.copy, best.parameters)))
-    yield from run_each(fit.sample, candidates, *how, before=found)
+    yield from fit.runs(candidates, found)

@@ -1,4 +1,4 @@
-"""Initialisers for networks with numbers: k-means of rows carried into the graph, and clusters of each block."""
+"""Initialisers for networks with numbers: hidden variables are clusters of rows, by all columns or by their own."""
 
 from __future__ import annotations
 
@@ -10,30 +10,22 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from eigentree.em.init.classes import (
-    NOISE,
-    SHARPNESS,
-    Classes,
-    carried,
-    copies_of_class,
-    most_classes,
-)
+from eigentree.em.init.classes import FLOOR, NOISE, SHARPNESS, most_classes
 from eigentree.em.init.k_means import k_means, standardised
 from eigentree.em.multistart import Candidate
 from eigentree.em.parameters import ParameterLayout
 from eigentree.errors import RankError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from eigentree.arrays import Floats, Integers
     from eigentree.em.init.trees import Kind
     from eigentree.em.mixed.mixed_objective import MixedObjective
     from eigentree.em.mixed.mixed_rows import MixedRows
     from eigentree.graphs.graph import LatentGraph
-    from eigentree.inference.mixed.number_leaves import Block
 
-__all__ = ["MixedInit", "seeded_classes"]
+__all__ = ["MixedInit"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,12 +62,19 @@ class MixedInit:
         raise RankError("moments of numbers determine no tables here; start from a mixture or at random")
 
     def _mixture(self, random: np.random.Generator) -> Floats:
-        """Return clusters of rows (k-means), of which hidden variables are copies."""
-        classes = most_classes(self._graph)
-        numbers = [place for place, name in enumerate(self.numbers) if name not in self._covariates]
-        own = self.rows._replace(values=self.rows.values[:, numbers])
-        places = k_means(row_features(own, self._graph, self._kept), own.weights, classes, random)
-        return self._carried(places, classes, 0.0 if len(self.hidden) == 1 else NOISE, random)
+        """Return the parameters of hidden variables that are copies of one cluster of each row (k-means)."""
+        graph = self._graph
+        places = self._clusters(graph.observed, most_classes(graph), random)
+        return self._of_states({name: places % graph.states[name] for name in graph.hidden}, random)
+
+    def _random(self, random: np.random.Generator) -> Floats:
+        """Return the parameters of hidden variables that are clusters, each of what it is a parent of."""
+        graph, labels = self._graph, {}
+        for hidden in graph.hidden:
+            near = [name for name in graph.neighbors(hidden) if name in graph.observed]
+            children = [name for name in near if hidden in graph.parents(name)]
+            labels[hidden] = self._clusters(children, graph.states[hidden], random)
+        return self._of_states(labels, random)
 
     @cached_property
     def _kept(self) -> list[str]:
@@ -87,36 +86,17 @@ class MixedInit:
         emissions = self.objective.layout.emissions
         return {name for group, own in emissions.items() if own.conditions for name in group}
 
-    def _carried(self, places: Integers, classes: int, noise: float, random: np.random.Generator) -> Floats:
-        """Return parameters under which every hidden variable is a noisy copy of the cluster of its row."""
-        found = seeded_classes(self.rows, self._graph, places, classes)
-        tables = carried(ParameterLayout.of(self._graph), found, noise, random if noise else None)
-        shares = np.full((len(places), classes), (1.0 - SHARPNESS) / classes)
-        shares[np.arange(len(places)), places] += SHARPNESS
-        return self.objective.of_posteriors(
-            tables, [self._posterior(block, shares, noise) for block in self._blocks]
-        )
+    def _clusters(self, columns: Iterable[str], count: int, random: np.random.Generator) -> Integers:
+        """Return clusters of the rows by some columns."""
+        columns = [name for name in columns if name not in self._covariates]
+        numbers = [place for place, name in enumerate(self.numbers) if name in columns]
+        own = self.rows._replace(values=self.rows.values[:, numbers])
+        points = row_features(own, self._graph, [name for name in columns if name in self._kept])
+        return k_means(points, own.weights, count, random)
 
-    @property
-    def _blocks(self) -> tuple[Block, ...]:
-        return self.objective.layout.blocks
-
-    def _posterior(self, block: Block, shares: Floats, noise: float) -> Floats:
-        """Return the posterior of the joint state of a block's parents in each row, given that of its class."""
-        graph = self._graph
-
-        def of_parent(name: str) -> Floats:
-            states = graph.states[name]
-            if name not in graph.hidden:
-                return shown_states(self.rows.codes[:, graph.column(name)], states)
-            return np.asarray(shares @ copies_of_class(shares.shape[1], states, noise))
-
-        return joint_states([of_parent(name) for name in block.parents], len(shares))
-
-    def _random(self, random: np.random.Generator) -> Floats:
-        """Return the tables of hidden variables that are clusters, each of what it is a parent of."""
+    def _of_states(self, labels: Mapping[str, Integers], random: np.random.Generator) -> Floats:
+        """Return the parameters that follow from guesses of the states of hidden variables in each row."""
         graph, rows = self._graph, self.rows
-        labels = {name: self._own_clusters(name, random) for name in graph.hidden}
         seen = {**labels, **{name: rows.codes[:, graph.column(name)].astype(np.int64) for name in graph.observed}}
         layout, parts = ParameterLayout.of(graph), []
         for axes in layout.axes.values():
@@ -124,28 +104,19 @@ class MixedInit:
             known = np.all([seen[name] < size for name, size in zip(axes, shape, strict=True)], axis=0)
             places = np.ravel_multi_index([seen[name][known] for name in axes], shape)
             parts.append(np.bincount(places, rows.weights[known], math.prod(shape)) + 1.0 / math.prod(shape))
-        tables = layout.mixed(layout.normalised(np.concatenate(parts), layout.uniform), NOISE)
+        counts = np.concatenate(parts)
+        if len(labels) > 1:
+            # Variables with equal parts can part.
+            counts *= random.uniform(1.0 - NOISE, 1.0 + NOISE, layout.size)
+        tables = layout.mixed(layout.normalised(counts, layout.uniform), FLOOR)
 
         def of_parent(name: str) -> Floats:
             own = shown_states(seen[name], graph.states[name])
             return SHARPNESS * own + (1.0 - SHARPNESS) / graph.states[name] if name in labels else own
 
-        every = [[of_parent(name) for name in block.parents] for block in self._blocks]
+        blocks = self.objective.layout.blocks
+        every = [[of_parent(name) for name in block.parents] for block in blocks]
         return self.objective.of_posteriors(tables, [joint_states(own, len(rows.weights)) for own in every])
-
-    def _own_clusters(self, hidden: str, random: np.random.Generator) -> Integers:
-        """Return clusters of the rows by the observed children of a hidden variable; at random if it has none."""
-        graph, states = self._graph, self._graph.states[hidden]
-        children = [
-            name for name in graph.neighbors(hidden) if name in graph.observed and hidden in graph.parents(name)
-        ]
-        if not children:
-            return random.integers(states, size=len(self.rows.weights))
-        children = [name for name in children if name not in self._covariates]
-        numbers = [place for place, name in enumerate(self.numbers) if name in children]
-        own = self.rows._replace(values=self.rows.values[:, numbers])
-        points = row_features(own, graph, [name for name in children if name in self._kept])
-        return k_means(points, own.weights, states, random)
 
 
 def shown_states(codes: Integers, states: int) -> Floats:
@@ -171,17 +142,3 @@ def row_features(rows: MixedRows, graph: LatentGraph, categories: Sequence[str])
         variance = 1.0 - float(((share @ shown) ** 2).sum())
         parts.append(shown / np.sqrt(max(variance, np.finfo(np.float64).eps)))
     return np.concatenate(parts, axis=1)
-
-
-def seeded_classes(rows: MixedRows, graph: LatentGraph, places: Integers, classes: int) -> Classes:
-    """Return the classes that clusters of rows are: their shares, and columns as they are in each and in all."""
-    weight = np.bincount(places, rows.weights, classes)
-    columns = {}
-    for column, name in enumerate(graph.observed):
-        states = graph.states[name]
-        counts = np.zeros((classes, states + 1))
-        np.add.at(counts, (places, rows.codes[:, column].astype(np.int64)), rows.weights)
-        own, total = counts[:, :-1], counts[:, :-1].sum(axis=0)
-        usual = (total + 0.5) / (total + 0.5).sum()
-        columns[name] = (own + usual) / (own + usual).sum(axis=1, keepdims=True)
-    return Classes((weight + 1.0) / (weight + 1.0).sum(), columns)
