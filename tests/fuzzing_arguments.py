@@ -727,6 +727,7 @@ ARGUMENTS: dict[str, dict[str, Kind]] = {
     },
     "LatentClassModel.fit": {"X": data, "y": of(None), "sample_weight": weights, "validation": other_data},
     "entropy": {"X": data, "sample_weight": weights},
+    "arrays": {},
     "as_tree": {},
     "EMHMM": PARAMETERS["EMHMM"],
     **{
