@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -249,8 +250,11 @@ def _filled_pandas(column: Any, missing: Booleans, values: NDArray[Any]) -> Any:
     elif isinstance(column.dtype, np.dtype) and column.dtype.kind == "f" and values.dtype.kind in "iuf":
         new = values.astype(column.dtype)
     try:
-        filled[missing] = new
-    except (TypeError, ValueError):
+        with warnings.catch_warnings():
+            # What pandas 3 refuses, pandas 2 warns of.
+            warnings.simplefilter("error", FutureWarning)
+            filled[missing] = new
+    except (TypeError, ValueError, FutureWarning):
         filled = column.astype(object)
         filled[missing] = new
         return filled.infer_objects()
