@@ -899,6 +899,7 @@ USAGE = [
 
 FAILURES = [
     ("eigentree fit mushroom.csv -o m", "did you mean 'mushrooms.csv'"),
+    ("eigentree fit mushrooms.cvs -o m", "there is no file 'mushrooms.cvs'; did you mean 'mushrooms.csv'"),
     ("eigentree fit mushrooms.csv --drop clas -o m", "did you mean 'class'"),
     ("eigentree fit mushrooms.csv -o nowhere/m", "there is no folder 'nowhere'"),
     ("eigentree fit mushrooms.csv -o folder", "is a folder"),
@@ -966,6 +967,8 @@ def trouble(folder: Path, steps: pd.DataFrame) -> Path:
     """Return the folder with files that are not what they should be."""
     (folder / "folder").mkdir(exist_ok=True)
     files = {
+        "mushrooms": "a,b\n1,2\n",
+        "mushrooms.xlsx": "PK",
         "ragged.csv": "a,b\n1,2\n1\n",
         "empty.csv": "",
         "header.csv": "a,b\n",

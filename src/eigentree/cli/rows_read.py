@@ -13,7 +13,7 @@ from eigentree.data.streams.file_batches import read_table as read_file
 from eigentree.data.tables.cells import Categorical
 from eigentree.data.tables.text_cells import FileTable, require_names
 from eigentree.errors import DataError
-from eigentree.io.byte_files import ENDINGS, named_format
+from eigentree.io.byte_files import ENDINGS, named_format, require_there
 from eigentree.io.text_files import TextOptions
 
 if TYPE_CHECKING:
@@ -39,15 +39,23 @@ def format_of(path: str, given: str | None) -> str:
     return form
 
 
+def _format_read(path: str, reading: Reading) -> str:
+    """Return the format of a file to read, which has to be there: a mistyped ending is a mistyped name."""
+    # A pipe, or a mistyped option.
+    if not path.startswith("-"):
+        require_there(path)
+    return format_of(path, reading.format)
+
+
 def read_rows(path: str, reading: Reading) -> FileTable:
     """Return the rows of a file or of standard input."""
-    return read_file(path, format_of(path, reading.format), _text(reading), reading.drop or ())
+    return read_file(path, _format_read(path, reading), _text(reading), reading.drop or ())
 
 
 def open_rows(path: str, reading: Reading) -> FileTable | FileStream:
     """Return the rows of a file or of standard input: as a table, or of a large file as a stream."""
     options = asdict(_text(reading))
-    return open_table(path, format_of(path, reading.format), drop=reading.drop or (), **options)
+    return open_table(path, _format_read(path, reading), drop=reading.drop or (), **options)
 
 
 def hint_at_marks(rows: FileTable | FileStream | Steps, reading: Reading) -> None:
