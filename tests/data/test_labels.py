@@ -398,6 +398,15 @@ def test_labels_that_name_their_rows_are_told(declared: bool) -> None:
     Columns.learned(frame.head(30).astype(str))
 
 
+def test_labels_that_differ_in_blanks_only_are_told() -> None:
+    frame = pd.DataFrame({"state": ["ok", " ok", "bad", "not ok"] * 5, "b": [0, 1] * 10})
+    with pytest.warns(RuntimeWarning, match="column 'state' has the labels ' ok' and 'ok', which differ in blanks"):
+        Columns.learned(frame)
+    # Nobody is told who says which labels there are, or whose labels have blanks and differ in more.
+    Columns.learned(frame, ReadOptions({"state": ["ok", " ok", "bad", "not ok"]}))
+    Columns.learned(frame[1:4])
+
+
 @pytest.mark.parametrize("whole", [False, True])
 def test_numbers_are_cut_into_bins_and_drawn_inside_them(whole: bool) -> None:
     random = np.random.default_rng(1)

@@ -463,6 +463,8 @@ def test_iso_dates_are_dates_and_nothing_else_is() -> None:
         datetime.datetime(2024, 2, 29, 10),
         datetime.datetime(2024, 2, 29, 10, 0, 1, 500_000),
     ]
+    assert iso_dates(["2024-02-29T10:00:00Z"]).tolist() == [datetime.datetime(2024, 2, 29, 10)]
+    assert iso_dates(["2024-02-29T10:00:00Z", "2024-02-29T10:00:00"]) is None
     for text in ("2024-02-30", "29.02.2024", "20240229", "2024", "2024-02-29Z", "x2024-02-29", ""):
         assert iso_dates(["2024-02-29", text]) is None
     assert iso_dates([]) is None
@@ -490,7 +492,17 @@ def test_other_libraries_hold_numbers_too() -> None:
         assert_array_equal(Rows.of(held, columns).values()[:, 0], np.where(np.arange(40) % 7 == 0, np.nan, prices))
 
 
-@pytest.mark.parametrize(("between", "clock"), [("T", "12:30:05"), (" ", "12:30"), (" ", "12:30:05.250000")])
+@pytest.mark.parametrize(
+    ("between", "clock"),
+    [
+        ("T", "12:30:05"),
+        (" ", "12:30"),
+        (" ", "12:30:05.250000"),
+        ("T", "12:30:05Z"),
+        ("T", "00:00:00Z"),
+        (" ", "00:00:00"),
+    ],
+)
 def test_dates_that_are_filled_in_are_written_as_the_others(between: str, clock: str) -> None:
     texts = [f"2024-02-{day}{between}{clock}" for day in range(10, 29)]
     frame = pd.DataFrame({"when": [*texts, None]})

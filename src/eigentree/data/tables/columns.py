@@ -23,6 +23,7 @@ from eigentree.data.tables.state_rules import (
     checked_labels,
     given_kinds,
     given_labels,
+    report_blanks,
     report_frequencies,
     report_names,
     without_codes,
@@ -130,6 +131,7 @@ class Columns:
                 seen = schema.columns[place]
                 labels = learned_meaning(seen, name, options.numeric, kinds.get(name), schema.names is not None)
                 report_names(name, labels, schema.rows - seen.missing)
+                report_blanks(name, labels)
             return without_codes(labels) if isinstance(labels, Labels) else (states_of(labels), labels)
 
         states, meanings = zip(*each_column(names, found), strict=True)

@@ -49,7 +49,7 @@ GRAINS = {
 }
 """How often a day has each unit of numpy in which dates are whole, from the coarsest to the finest."""
 
-_ISO = re.compile(r"\s*\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?)?\s*", re.ASCII)
+_ISO = re.compile(r"\s*\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?Z?)?\s*", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -228,10 +228,12 @@ class Numbers:
         return np.rint(values.clip(-(2.0**62), 2.0**62)).astype(np.int64) if self.whole else np.asarray(values)
 
     def written(self, dates: NDArray[Any], like: Sequence[Label]) -> list[str]:
-        """Return dates as text in ISO form, with a space before the time of day as others have it, or a T."""
-        texts = np.datetime_as_string(dates, "D" if self.whole else "s" if self.step >= 1 / GRAINS["s"] else "us")
-        between = "T" if any("T" in str(other) for other in like) else " "
-        return [text.replace("T", between) for text in texts.tolist()]
+        """Return dates as text in ISO form, as others are: with a time of day, a T before it, a Z after it."""
+        others = "".join(map(str, like))
+        whole = self.whole and ":" not in others
+        texts = np.datetime_as_string(dates, "D" if whole else "s" if self.step >= 1 / GRAINS["s"] else "us")
+        between, end = "T" if "T" in others else " ", "Z" if "Z" in others else ""
+        return [text.replace("T", between) + end for text in texts.tolist()]
 
     def described(self) -> str:
         """Return what cells can be, for a message."""
@@ -285,6 +287,8 @@ class LabelCodes(Numbers):
 def iso_dates(texts: Sequence[str]) -> NDArray[Any] | None:
     """Return the dates that are written in ISO form, with or without a time of day; None unless all texts are such.
 
+    A Z, for universal time, stands behind all of them or none.
+
     Examples
     --------
     >>> iso_dates(["2024-02-28", "2024-02-29"]), iso_dates(["2024-02-30"])
@@ -292,11 +296,15 @@ def iso_dates(texts: Sequence[str]) -> NDArray[Any] | None:
     """
     if not texts or not all(map(_ISO.fullmatch, texts)):
         return None
-    longest = max(len(text.strip()) for text in texts)
+    texts = [text.strip() for text in texts]
+    if len({text.endswith("Z") for text in texts}) > 1:
+        return None
+    texts = [text.removesuffix("Z") for text in texts]
+    longest = max(map(len, texts))
     # As Python has them where it does, whose dates and microseconds are the usual ones.
     unit = "D" if longest == len("2024-02-28") else "us" if longest <= len("2024-02-28T00:00:00.000000") else "ns"
     try:
-        return np.array([text.strip() for text in texts], f"M8[{unit}]")
+        return np.array(texts, f"M8[{unit}]")
     except ValueError:  # a month or a day that there is not
         return None
 

@@ -35,6 +35,7 @@ __all__ = [
     "given_kinds",
     "given_labels",
     "is_frequency",
+    "report_blanks",
     "report_frequencies",
     "report_names",
     "without_codes",
@@ -186,8 +187,21 @@ def report_names(name: str, meaning: Meaning, cells: int) -> None:
     if isinstance(meaning, Labels) and looks_like_names(len(meaning.values), cells):
         notice(
             f"column {name!r} is an identifier: {len(meaning.values)} different labels in {cells} rows, which are "
-            f"not informative about new rows and mislead a learned structure; drop the column, or join labels"
+            f"not informative about new rows and mislead a learned structure; drop the column, join labels, or "
+            f"convert text to dates (2024-01-31) or numbers"
         )
+
+
+def report_blanks(name: str, meaning: Meaning) -> None:
+    """Warn where labels of a column differ in nothing but the blanks around them."""
+    seen: dict[str, str] = {}
+    for label in meaning.values if isinstance(meaning, Labels) else ():
+        if isinstance(label, str) and (other := seen.setdefault(label.strip(), label)) != label:
+            notice(
+                f"column {name!r} has the labels {quoted(other)} and {quoted(label)}, which differ in blanks only; "
+                f"strip them if they mean the same"
+            )
+            return
 
 
 def without_codes(labels: Labels) -> tuple[int, Labels | None]:
