@@ -501,6 +501,20 @@ def test_every_initialiser_leads_to_a_model(init: Any) -> None:
     assert np.array_equal(model.means_, again.means_)
 
 
+@pytest.mark.parametrize("init", ["moments", "merged"])
+def test_counts_of_few_different_values_are_symbols(init: Any) -> None:
+    random = np.random.default_rng(0)
+    states = np.cumsum(random.random((40, 50)) < 0.1, axis=1) % 3
+    counts = random.poisson(np.array([1.0, 6.0, 14.0])[states])[..., None].astype(float)
+    settings: dict[str, Any] = {"emissions": "poisson", "n_init": 1, "random_state": 0}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        start = EMHMM(3, init=init, max_iter=1, **settings).fit(list(counts)).score(list(counts))
+        end = EMHMM(3, **settings).fit(list(counts)).score(list(counts))
+    # By 80 and 90 nats where symbols have nothing to do with counts.
+    assert end - start < 10.0
+
+
 def test_states_are_numbered_by_size_and_sizes_are_chosen() -> None:
     X = numbers_of([60] * 20, 3, 2, seed=18)
     model = EMHMM(3, random_state=0).fit(X, lengths=[60] * 20)

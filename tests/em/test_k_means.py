@@ -42,3 +42,19 @@ def test_points_that_are_equal_are_shared_at_random() -> None:
     points = np.repeat([[0.0], [1.0]], 500, axis=0)
     found = k_means(points, np.ones(1000), 3, np.random.default_rng(0))
     assert_array_equal(np.unique(found), [0, 1, 2])
+
+
+@pytest.mark.parametrize("count", [3, 4, 32])
+def test_points_in_one_cluster_are_equal_where_no_more_differ_than_there_are_clusters(count: int) -> None:
+    random = np.random.default_rng(0)
+    values = random.integers(3, size=500)
+    found = k_means(np.array([[0.0], [1.0], [5.0]])[values], np.ones(500), count, random)
+    assert found.min() >= 0
+    assert found.max() < count
+    assert all(len(set(values[found == own])) == 1 for own in set(found))
+
+
+def test_distances_whose_squares_are_zero_are_distances() -> None:
+    points = np.array([[0.0], [0.0], [1e-200], [2e-200], [1.0]])
+    found = k_means(points, np.ones(5), 3, np.random.default_rng(0))
+    assert found[4] not in found[:4]

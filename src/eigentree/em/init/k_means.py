@@ -41,7 +41,7 @@ def k_means(
 ) -> Integers:
     """Return the cluster of each point, by Lloyd's algorithm from k-means++ centres.
 
-    Where no more points differ than there are clusters, each point's is random.
+    Where fewer points differ than there are clusters, equal points share several at random.
 
     Parameters
     ----------
@@ -58,20 +58,26 @@ def k_means(
     if len(among) > MOST_POINTS:
         among = random.choice(among, MOST_POINTS, replace=False)
     own, weight = points[among], weights[among]
-    if len(np.unique(own, axis=0)) <= count:
-        return random.integers(count, size=len(points))
+    centres = np.unique(own, axis=0)
     with one_thread():
-        centres = _seeds(own, weight, count, random)
-        places = _nearest(own, centres)
-        for _ in range(iterations):
-            shares = np.zeros((count, len(own)))
-            shares[places, np.arange(len(own))] = weight
-            totals = shares.sum(axis=1, keepdims=True)
-            centres = np.divide(shares @ own, totals, out=centres, where=totals > 0)
-            before, places = places, _nearest(own, centres)
-            if np.array_equal(places, before):
-                break
-        return _nearest(points, centres)
+        if len(centres) > count:
+            centres = _lloyd(own, weight, _seeds(own, weight, count, random), iterations)
+        places, differ = _nearest(points, centres), len(centres)
+    return places + differ * random.integers((count - 1 - places) // differ + 1)
+
+
+def _lloyd(points: Floats, weights: Floats, centres: Floats, iterations: int) -> Floats:
+    """Return the means of the points that are nearest to each centre, again and again."""
+    places = _nearest(points, centres)
+    for _ in range(iterations):
+        shares = np.zeros((len(centres), len(points)))
+        shares[places, np.arange(len(points))] = weights
+        totals = shares.sum(axis=1, keepdims=True)
+        centres = np.divide(shares @ points, totals, out=centres, where=totals > 0)
+        before, places = places, _nearest(points, centres)
+        if np.array_equal(places, before):
+            break
+    return centres
 
 
 def _seeds(points: Floats, weights: Floats, count: int, random: np.random.Generator) -> Floats:
@@ -81,7 +87,8 @@ def _seeds(points: Floats, weights: Floats, count: int, random: np.random.Genera
     for place in range(count):
         centres[place] = points[random.choice(len(points), p=chances / chances.sum())]
         squared = np.minimum(squared, ((points - centres[place]) ** 2).sum(axis=1))
-        chances = weights * squared
+        # No chance is 0, since the squares of the smallest distances are.
+        chances = weights * np.maximum(squared, np.finfo(np.float64).tiny)
     return centres
 
 
