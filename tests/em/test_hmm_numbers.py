@@ -515,6 +515,15 @@ def test_counts_of_few_different_values_are_symbols(init: Any) -> None:
     assert end - start < 10.0
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_samples_of_few_long_sequences_have_steps(seed: int) -> None:
+    X = numbers_of([3000, 3000], 2, 1, 0)
+    sequences = [X[:3000], X[3000:]]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert np.isfinite(EMHMM(2, n_init=1, max_iter=2, random_state=seed).fit(sequences).score(sequences))
+
+
 def test_states_are_numbered_by_size_and_sizes_are_chosen() -> None:
     X = numbers_of([60] * 20, 3, 2, seed=18)
     model = EMHMM(3, random_state=0).fit(X, lengths=[60] * 20)

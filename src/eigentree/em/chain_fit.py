@@ -297,7 +297,9 @@ class ChainFit:
             counts = systematic(draws / total * pieces.weights, random)
             if ETA * np.count_nonzero(counts) > len(counts):
                 break
-            found.append(self._sample(pieces.objective(self.whole, counts)))
+            # Of so few long pieces perhaps none is drawn.
+            if counts.any():
+                found.append(self._sample(pieces.objective(self.whole, counts)))
             draws *= ETA
         return [*found, self.sample]
 
