@@ -82,11 +82,13 @@ class TreeSteps:
         """The nodes of each depth, which are passed through together."""
         place = np.empty(len(self.order), np.int64)
         place[self.order] = np.arange(len(place))
+        above = np.where(self.parents < 0, -1, place[self.parents])[self.order]
+        differ = np.diff(above, prepend=-1) != 0
         ends = [0, *np.cumsum(np.bincount(self.depths)).tolist()]
         levels = []
         for before, begin, end in zip([0, *ends], ends, ends[1:], strict=False):
-            above = place[self.parents[self.order[begin:end]]] - before if begin else np.empty(0, np.int64)
-            levels.append(_Level(slice(begin, end), above, np.flatnonzero(np.diff(above, prepend=-1))))
+            nodes = slice(begin, end)
+            levels.append(_Level(nodes, above[nodes] - before, differ[nodes].nonzero()[0]))
         return levels
 
     @property
@@ -221,4 +223,4 @@ def _finite(values: Floats) -> Floats:
 
 def _normalised(values: Floats) -> Floats:
     totals = values.sum(axis=1, keepdims=True)
-    return np.asarray(np.divide(values, totals, out=np.zeros_like(values), where=totals > 0))
+    return np.asarray(values / np.where(totals > 0, totals, 1.0))
