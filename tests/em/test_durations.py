@@ -242,6 +242,15 @@ def test_weights_are_repetitions_and_order_does_not_matter() -> None:
     assert_allclose(weighted.means_, repeated.means_, rtol=1e-10)
 
 
+@pytest.mark.parametrize("emissions", ["full", "diagonal", "student"])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_emissions_of_any_size_stand_beside_durations(family: Any, emissions: str) -> None:
+    numbers = [[[cell[1], 0.5 * place] for place, cell in enumerate(own)] for own in alternating(2, missing=0.0)]
+    model = fitted(family, numbers, emissions=emissions, max_iter=15)
+    assert len(model.history_) > 2
+    assert (np.diff(model.history_) > -1e-9 * abs(model.history_[0])).all()
+
+
 def test_a_fit_goes_on_from_its_own_tables() -> None:
     words = ["aaabbaaabb", "bbaaabba", "aaabb"]
     for family in FAMILIES:

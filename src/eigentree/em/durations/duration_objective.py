@@ -85,14 +85,15 @@ class DurationLayout(NumberChainLayout):
         """Return the parameters of the durations of each state, or what else stands in their place."""
         return vector[len(vector) - self._durations_size :].reshape(self.states, -1)
 
-    def segments(self, vector: Floats) -> DurationLinks:
+    def segments(self, tables: Floats, durations: Floats) -> DurationLinks:
         """Return where the chain starts, how long it stays, and where it moves on."""
-        (links,), _ = self.parts(self.split(vector)[0])
-        return DurationLinks(links[0], links[1], self.of_durations.table(self.durations(vector), self.longest))
+        (links,), _ = self.parts(tables)
+        return DurationLinks(links[0], links[1], self.of_durations.table(durations, self.longest))
 
     def chain_of(self, columns: Columns, vector: Floats) -> DurationChain:
         """Return the model that has these parameters."""
-        segments, shown = self.segments(vector), self.parts(self.split(vector)[0])[1]
+        tables, _ = self.split(vector)
+        segments, shown = self.segments(tables, self.durations(vector)), self.parts(tables)[1]
         links = (segments.start, segments.moves)
         return DurationChain(columns, links, tuple(shown), (), self.numbered(vector), durations=segments.durations)
 
@@ -178,7 +179,7 @@ class DurationObjective(NumberChainObjective):
     def found(self, tables: Floats, emissions: Sequence[Any]) -> NumberCounts:
         """Return what is expected of all sequences, given tables, emissions and durations."""
         *emissions, lasting = emissions
-        segments = self.layout.segments(self.layout.with_durations(tables, lasting.parameters))
+        segments = self.layout.segments(tables, lasting.parameters)
         with one_thread():
             return self.walk.counts(segments, self.layout.parts(tables)[1], emissions)
 
