@@ -113,11 +113,6 @@ class Expectation:
         return np.result_type(np.uint16, np.min_scalar_type(largest))
 
     @property
-    def leaf_count(self) -> int:
-        """How many leaves read a code of each row."""
-        return len(self._leaves)
-
-    @property
     def line_count(self) -> int:
         """How many lines all leaves have together."""
         return len(self._values.line_widths)
