@@ -101,7 +101,7 @@ class ReadOptions:
     def of(cls, estimator: Any, sample_weight: Any = None) -> ReadOptions:
         """Return the options that an estimator has as parameters."""
         kinds = getattr(estimator, "_column_kinds", None)
-        return cls(estimator.categories, estimator.numeric, estimator.handle_unknown, sample_weight, kinds)
+        return cls(estimator.categories, estimator.numeric, estimator.handle_unknown, sample_weight, kinds or None)
 
 
 def check_rules(handle_unknown: Any, numeric: Any = "error") -> None:
