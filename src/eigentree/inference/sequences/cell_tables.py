@@ -9,7 +9,6 @@ import numpy as np
 
 from eigentree.inference.mixed.density import expected_cells, mixture_moments, mixture_quantiles
 from eigentree.inference.sequences.number_steps import Numbered, by_input, value_places
-from eigentree.inference.sequences.tree_steps import chosen
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -127,10 +126,12 @@ class CellTables(NamedTuple):
     def _sampled(self, channel: int, states: Integers, steps: Integers, random: np.random.Generator) -> Integers:
         """Return a category for each hidden state."""
         table, cells = self.tables[channel], np.empty(len(states), np.int64)
-        lines, flat = self._lines(len(table), states, steps), table.reshape(-1, table.shape[-1])
+        lines, ends = self._lines(len(table), states, steps), np.cumsum(table.reshape(-1, table.shape[-1]), axis=1)
+        # Rounding must leave nothing beyond the last category that is possible.
+        ends[ends >= ends[:, -1:]] = np.inf
         for start in range(0, len(states), CHUNK):
-            shares = flat[lines[start : start + CHUNK]]
-            cells[start : start + CHUNK] = chosen(shares, random.random(len(shares)))
+            own = ends[lines[start : start + CHUNK]]
+            cells[start : start + CHUNK] = (random.random(len(own))[:, None] >= own).sum(axis=1)
         return cells
 
 
