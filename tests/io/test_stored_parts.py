@@ -179,3 +179,18 @@ def test_operators_are_normalised(entry: float, tmp_path: Path) -> None:
     path.write_bytes(resealed(header, data[:place] + np.float64(entry).tobytes() + data[place + 8 :]))
     with pytest.raises(et.FileError, match=r"the operators of a model sum to .* over all rows, not to 1"):
         et.load(path)
+
+
+def test_classifiers_of_sequences(tmp_path: Path) -> None:
+    """Steps are encoded by the columns of the classifier, and looked up in the tables of its models."""
+    rows = np.random.default_rng(0).integers(0, 3, (20, 5))
+    hmm = et.EMHMM(2, max_iter=2, n_init=1, init="random", random_state=0)
+    tagger = et.SequenceTagger(hmm).fit(rows, rows > 1)
+    classifier = et.JunctionTreeClassifier(hmm).fit(rows, np.arange(20) % 2)
+
+    def more_states(document: dict[str, Any]) -> None:
+        document["content"]["fitted"]["columns"]["states"][0] += 1
+
+    for thing in (tagger, classifier):
+        told = refusal(thing, more_states, tmp_path / "f")
+        assert told.startswith("the columns of a classifier of sequences are those of its models")

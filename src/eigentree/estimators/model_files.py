@@ -298,6 +298,8 @@ def _read_classes(reader: Reader, content: Any, of_steps: bool) -> dict[str, Any
     models = _read_models(reader, entry, 1 if of_steps or entry.has("class_column") else len(classes))
     if isinstance(models[0], SequenceMixin):
         columns = columns_of(entry["columns"])
+        if (columns.names, columns.states) != (models[0].columns_.names, models[0].columns_.states):
+            raise FileError("the columns of a classifier of sequences are those of its models")
     else:
         columns = checked_columns(entry["columns"], models[0].graph_)
     fitted: dict[str, Any] = {"classes_": classes, "class_prior_": prior.copy()}
