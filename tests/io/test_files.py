@@ -7,6 +7,7 @@ import subprocess
 import sys
 import warnings
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -413,6 +414,8 @@ def test_parameters_come_back_as_they_were(tmp_path: Path) -> None:
         asked = [{name: plain(value) for name, value in each.get_params().items()} for each in (estimator, again)]
         assert_same(*asked)
     assert type(reloaded(kinds[0], tmp_path).max_rank) is int
+    fraction = et.SpectralJunctionTree(CHAIN, floor=Fraction(1, 8))
+    assert reloaded(fraction, tmp_path).floor == 0.125
 
 
 def test_a_generator_is_dropped(tmp_path: Path) -> None:

@@ -217,3 +217,9 @@ def test_the_benchmark_gives_intervals_of_every_method() -> None:
     for each in found.values():
         assert set(each) == set(experiment.truth())
         assert all(length > 0 for _, _, length in each.values())
+
+
+def test_standard_errors_of_text_are_no_numbers() -> None:
+    for estimates, errors in (([1.0, 2.0], ["a", "b"]), (["a", "b"], [1.0, 2.0])):
+        with pytest.raises(et.DataError, match="estimates and standard_errors are numbers of one shape"):
+            et.pool(estimates, np.array(errors))

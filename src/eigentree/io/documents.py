@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from numbers import Real
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -77,8 +78,8 @@ def _refuse(constant: str) -> Any:
 def plain(value: Any, what: str) -> Any:
     """Return a value of the user's as JSON can hold it, so that `unplain` gives it back.
 
-    Strings, numbers (also numpy's, which come back as Python's), booleans, None, and lists, tuples and dictionaries
-    of these; an array of one axis comes back as a list.
+    Strings, numbers (numpy's and fractions come back as Python's), booleans, None, and lists, tuples and
+    dictionaries of these; an array of one axis comes back as a list.
     """
     if isinstance(value, np.generic) and not isinstance(value, np.void):
         # The item of a long double is one again.
@@ -87,7 +88,8 @@ def plain(value: Any, what: str) -> Any:
         raise FileError(f"{what} is a whole number of thousands of digits, which a file cannot hold")
     if value is None or isinstance(value, bool | str | int):
         return value
-    if isinstance(value, float):
+    if isinstance(value, Real):
+        value = float(value)
         return value if math.isfinite(value) else {"float": repr(value)}
     if isinstance(value, np.ndarray) and value.ndim == 1:
         value = value.tolist()

@@ -249,7 +249,7 @@ def _listed(
         values.shape != errors.shape
         or values.ndim not in (1, 2)
         or not values.size
-        or values.dtype.kind not in "iuf"
+        or not all(each.dtype.kind in "iuf" for each in (values, errors))
     ):
         raise DataError(
             f"estimates and standard_errors are numbers of one shape, (tables,) or (tables, quantities), not "
