@@ -262,3 +262,13 @@ def test_a_failed_fit_transform_leaves_the_imputer_unfitted() -> None:
     with pytest.raises(et.DataError, match="in memory"):
         made.fit_transform(iter([HOLED]))
     assert not made.__sklearn_is_fitted__()
+
+
+@pytest.mark.parametrize("unit", ["D", "h", "m", "s", "ms", "us", "ns"])
+@pytest.mark.parametrize("kind", ["datetime64", "timedelta64"])
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_dates_of_any_unit_are_handed_out_as_frames(library: str, kind: str, unit: str) -> None:
+    days = np.random.default_rng(0).integers(0, 30, (40, 2)).astype(f"{kind}[D]").astype(f"{kind}[{unit}]")
+    imputer = et.JunctionTreeImputer(et.EMJunctionTree(et.zoo.Mixture(2), max_iter=2, random_state=0))
+    frame = imputer.set_output(transform=library).fit_transform(days)
+    assert_array_equal(frame.to_numpy().astype(f"{kind}[ns]"), days.astype(f"{kind}[ns]"))

@@ -134,17 +134,25 @@ def as_frame(X: Any, names: Sequence[str], library: str) -> Any:
     frame = frame_of(X)
     if frame is None:
         cells = np.asarray([list(word) for word in X] if table_of(X).container == TEXT else X)
-        # A list shows its library more of its cells than an array of objects.
-        columns = {
-            name: column.tolist() if column.dtype.kind in "OU" else column
-            for name, column in zip(names, cells.T, strict=True)
-        }
+        columns = {name: _column_for(library, column) for name, column in zip(names, cells.T, strict=True)}
         backend: Any = library
         return nw.from_dict(columns, backend=backend).to_native()
     if library == "pandas":
         return frame.to_pandas().set_axis(list(names), axis=1)
     made = frame.to_polars()
     return made.rename(dict(zip(made.columns, names, strict=True)))
+
+
+def _column_for(library: str, column: NDArray[Any]) -> Any:
+    """Return the cells of a column in a type that the library has."""
+    if column.dtype.kind in "OU":
+        # A list shows its library more of its cells than an array of objects.
+        return column.tolist()
+    if library == "polars" and column.dtype.kind in "mM" and column.dtype != "M8[D]":
+        # Of numpy's units polars has days for dates alone, and nothing else that is coarser than milliseconds.
+        unit = np.datetime_data(column.dtype)[0]
+        return column if unit in ("ms", "us", "ns") else column.astype(f"{column.dtype.kind}8[ms]")
+    return column
 
 
 def _decoded(meaning: Meaning | None, codes: NDArray[Any], random: np.random.Generator | None) -> NDArray[Any]:
