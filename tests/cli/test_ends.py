@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -28,6 +30,31 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_commands_that_signals_end_leave_a_whole_file() -> None:
     _, faults = interrupted(9, rows=2000)
     assert not faults
+
+
+INTERRUPTED_IN_A_CALLBACK = """
+import signal, sys, weakref
+from eigentree.cli.main import main
+
+class Held: pass
+
+held = [Held()]
+watch = weakref.ref(held[0], lambda _: signal.raise_signal(signal.SIGINT))
+
+class Output:
+    buffer = property(lambda self: self)
+    def write(self, text): held.clear()
+    def flush(self): pass
+
+sys.stdout, sys.argv = Output(), ["eigentree", "dataset", "votes"]
+sys.exit(main())
+"""
+
+
+def test_an_interrupt_that_python_drops_is_no_traceback() -> None:
+    """What is raised in a callback of a weak reference, such as those of locks of imports, goes no further."""
+    found = subprocess.run([sys.executable, "-c", INTERRUPTED_IN_A_CALLBACK], capture_output=True, text=True)
+    assert (found.returncode, found.stderr) == (130, "votes: 435 rows\nstopped\n")
 
 
 @pytest.mark.parametrize(

@@ -219,9 +219,15 @@ def _caught_signals() -> list[int]:
         # Estimators keep what they have at an interrupt; at the end of the process nothing goes on.
         raise KeyboardInterrupt if number == signal.SIGINT else SystemExit(128 + number)
 
+    def lost(what: "sys.UnraisableHookArgs") -> None:
+        # Within a callback of Python's own, such as those of imports, it goes no further; the command ends later.
+        if not (came and isinstance(what.exc_value, KeyboardInterrupt | SystemExit)):
+            sys.__unraisablehook__(what)
+
     for number in (signal.SIGINT, signal.SIGTERM):
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, stop)
+    sys.unraisablehook = lost
     return came
 
 
