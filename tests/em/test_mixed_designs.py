@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import reduce
 from operator import add
 from typing import Any
@@ -98,19 +99,18 @@ def test_a_density_has_the_moments_of_its_samples() -> None:
 def member(scores: list[float], parameters: int, states: int) -> MixedMember:
     design = Design(False, (("a", "b"),), "full", 1.0, states)
     trial = SizeTrial(design.size, "mixture", 1, parameters, 0.0, float(np.mean(scores)), 0.0, str(design))
-    return MixedMember(design, trial, (), (), np.array(scores))
+    return MixedMember(trial, (), (), design, np.array(scores), np.ones(len(scores)))
 
 
 def test_a_larger_design_needs_a_gain_beyond_a_standard_error() -> None:
     small = member([0.0, 0.0, 0.0, 0.0], 5, 1)
     # The mean gain is 0.5; its standard errors are 0.76 and 0.29.
     chance, sure = member([-1.0, 2.0, -0.5, 1.5], 9, 2), member([0.0, 1.0, 0.0, 1.0], 9, 2)
-    weights = np.ones(4)
-    assert not chance.beats(small, weights)
-    assert sure.beats(small, weights)
+    assert not chance.beats(small)
+    assert sure.beats(small)
     # Five times the rows, less than half the standard error.
-    assert chance.beats(small, 5.0 * weights)
-    assert not small.beats(chance, weights)
+    assert replace(chance, weights=np.full(4, 5.0)).beats(small)
+    assert not small.beats(chance)
 
 
 def test_numbers_that_repeat_do_not_shrink_priors_without_end() -> None:

@@ -13,7 +13,7 @@ import eigentree as et
 from eigentree.em.estep.unique_rows import DistinctRows
 from eigentree.em.holdout import Fold, held_out
 from eigentree.em.parameters import ParameterLayout
-from eigentree.em.size_search import SearchState, SizeProblem, average, averaged_fits, search
+from eigentree.em.size_search import SearchState, SizeProblem, average, averaged_fits
 from eigentree.graphs.structure_learning import mixture_of_trees
 
 STATES = [3, 2, 3, 2, 3]
@@ -71,7 +71,7 @@ def problem_of(codes: np.ndarray, share: float) -> SizeProblem:
 
 
 def ended(problem: SizeProblem) -> SearchState:
-    *_, state = search(problem, np.random.default_rng(0))
+    *_, state = problem.search(np.random.default_rng(0))
     return state
 
 

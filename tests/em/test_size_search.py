@@ -356,11 +356,12 @@ def test_sizes_that_are_given_leave_no_other_kind_of_model() -> None:
 
 def test_classes_that_are_hardly_better_are_no_reason_to_leave_a_tree() -> None:
     tree, few, many = (
-        FittedSize(SizeTrial(size, "mixture", 1, 5, -1.0, score, 0.1), ())
+        FittedSize(SizeTrial(size, "mixture", 1, 5, -1.0, score, 0.1), (), ())
         for size, score in ((Size(4, 1), -1.0), (Size(1, 16), -0.9995), (Size(1, 64), -0.99))
     )
-    assert SearchState((tree, few), Size(4, 1)).best is tree
-    assert SearchState((tree, few, many), Size(4, 1)).best is many
+    state = SearchState((), Size(4, 1)).joined(tree, 1, 0).joined(few, 1, 0)
+    assert state.best is tree
+    assert state.joined(many, 1, 0).best is many
 
 
 def test_no_more_fits_are_averaged_than_add_anything(monkeypatch: pytest.MonkeyPatch) -> None:

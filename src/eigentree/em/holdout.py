@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from eigentree.errors import DataError
 if TYPE_CHECKING:
     from eigentree.arrays import Floats
     from eigentree.em.estep.unique_rows import DistinctRows
+    from eigentree.em.mixed.mixed_rows import MixedRows
 
 __all__ = ["FOLDS", "Fold", "check_split", "folds_of", "held_out", "held_out_folds"]
 
@@ -22,11 +23,14 @@ FEW_ROWS, FOLDS = 2_000, 5
 """Up to so many rows a tenth would leave the choice to fewer than 200: five-fold cross-validation in its place."""
 
 
-class Fold(NamedTuple):
+Learned = TypeVar("Learned", "DistinctRows", "MixedRows")
+
+
+class Fold(NamedTuple, Generic[Learned]):
     """Training rows, and others that choose between the models fitted to them."""
 
-    rows: DistinctRows
-    validation: DistinctRows
+    rows: Learned
+    validation: Learned
 
 
 def held_out(weights: Floats, share: float, random: np.random.Generator) -> Floats:
@@ -61,7 +65,9 @@ def check_split(learned: float, held: float, share: float, count: float, data: s
         )
 
 
-def folds_of(rows: DistinctRows, share: float, random: np.random.Generator, one: bool = False) -> tuple[Fold, ...]:
+def folds_of(
+    rows: Learned, share: float, random: np.random.Generator, one: bool = False
+) -> tuple[Fold[Learned], ...]:
     """Return one fold of training and validation rows, or five where rows are few and it need not be `one`.
 
     The share 0 stands for the usual one. Raises `DataError` when no row is left to learn from, or none to validate

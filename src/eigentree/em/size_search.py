@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import math
 import time
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -30,17 +31,18 @@ if TYPE_CHECKING:
     from eigentree.arrays import Floats
     from eigentree.em.estep.unique_rows import DistinctRows
     from eigentree.em.holdout import Fold
+    from eigentree.em.optimize.objective import Objective
     from eigentree.graphs.graph import LatentGraph
     from eigentree.inference.networks.network import LatentNetwork
 
 __all__ = [
     "Fit",
     "FittedSize",
+    "SearchProblem",
     "SearchState",
     "SizeProblem",
     "average",
     "averaged_fits",
-    "search",
 ]
 
 MORE_TREES, MOST_TREES = 4, 16
@@ -60,76 +62,43 @@ LITTLE = WORTH / 10
 where one more fit does: too little to decide between sizes."""
 
 
-@dataclass(frozen=True, eq=False)
-class SizeProblem:
-    """What sizes are compared on: all of the folds, to each of which each size is fitted.
-
-    `tree` makes a tree from a number of hidden states. `whole` are all rows, where held-out ones were taken from
-    them. Hidden states and trees are None where they are to be chosen; a mixture of trees costs no more than a tree
-    of `most_states`. At most so many `fits` are averaged where there is one fold; else one of each.
-    """
-
-    tree: Callable[[int], LatentGraph]
-    folds: tuple[Fold, ...]
-    missing: frozenset[str]
-    pseudo_counts: float
-    whole: DistinctRows | None
-    threads: int
-    hidden_states: int | None
-    trees: int | None
-    most_states: int
-    fits: int
-
-    def objective(self, size: Size, rows: DistinctRows, pseudo_counts: float, single: bool = True) -> TreeObjective:
-        """Return the objective of some rows with a model of some size."""
-        graph = mixture_of_trees(self.tree(size.hidden_states), size.trees)
-        return TreeObjective.of(graph, rows, self.missing, pseudo_counts, self.threads, single)
-
-
 class Fit(NamedTuple):
     """How far the fit of one model has come: the parameters with the highest held-out log-likelihood, its `score`.
 
     `history` is the log-likelihood of the training rows in each pass, then at each iteration, `validation` the mean
-    log probability of a held-out row after each; `log_likelihood` that of the training rows at the end.
+    log probability of a held-out row after each, and `passes` how many there were. `layout` says where each
+    parameter stands.
     """
 
+    layout: Any
     parameters: Floats
     score: float = -math.inf
     history: tuple[float, ...] = ()
     validation: tuple[float, ...] = ()
-    log_likelihood: float = math.nan
+    passes: int = 0
+
+    def passed(self, log_likelihood: float, validation: float) -> Fit:
+        """Return the fit after one more pass."""
+        history, held = (*self.history, log_likelihood), (*self.validation, validation)
+        return self._replace(history=history, validation=held, passes=self.passes + 1)
 
 
-class FittedSize(NamedTuple):
-    """A size fitted from one start, to each fold."""
+@dataclass(frozen=True, eq=False)
+class FittedSize:
+    """A size fitted from one start, to each fold; `log_likelihoods` are those of the training rows."""
 
     trial: SizeTrial
     fits: tuple[Fit, ...]
-
-
-class SearchState(NamedTuple):
-    """How far a search has come: all that were fitted so far, in order, and the size that is being fitted.
-
-    `passes` are its passes over the rows so far, of at most `most`; `to_come` the most further fits of this size,
-    if no larger one is tried.
-    """
-
-    members: tuple[FittedSize, ...]
-    size: Size
-    passes: int = 0
-    most: int = 0
-    to_come: int = 0
+    log_likelihoods: tuple[float, ...]
 
     @property
-    def best(self) -> FittedSize:
-        """The one with the highest held-out score; classes have to be ahead of trees by something."""
-        return max(self.members, key=lambda member: _rank(member.trial))
+    def choice(self) -> Any:
+        """What was fitted; several fits of it can be averaged."""
+        return self.trial.size
 
-    @property
-    def of_best_size(self) -> tuple[FittedSize, ...]:
-        """All that are as large as the best, by their held-out scores."""
-        same = [member for member in self.members if member.trial.size == self.best.trial.size]
-        return tuple(sorted(same, key=lambda member: -member.trial.validation))
+    def beats(self, other: Any) -> bool:
+        """Return whether held-out rows prefer this to another; classes have to be ahead of trees by something."""
+        return _rank(self.trial) > _rank(other.trial)
 
 
 def _rank(trial: SizeTrial) -> float:
@@ -138,50 +107,194 @@ def _rank(trial: SizeTrial) -> float:
     return trial.validation - ahead * abs(trial.validation)
 
 
-def search(problem: SizeProblem, random: np.random.Generator) -> Iterator[SearchState]:
-    """Yield how far the search has come, again and again, until the last of the fits that are averaged."""
-    first = Size(problem.hidden_states or min(2, problem.most_states), problem.trees or 1)
-    run = _Sizes(problem, random, first)
-    sizes = [first]
-    while sizes:
-        before = run.score
-        for size in sizes:
-            yield from run.tried(size)
-        sizes = run.larger() if run.score - before > WORTH * abs(before) or not math.isfinite(before) else []
-    if problem.hidden_states is None and problem.trees is None:
-        yield from run.multiplied(Size(COLUMNS, 1))
-        yield from run.multiplied(Size(CLASSES, MORE_TREES))
-    yield from run.repeated()
+class SearchState(NamedTuple):
+    """How far a search has come: all that were fitted so far, in order, the `best`, and what is being fitted.
+
+    `passes` are its passes over the rows so far, of at most `most`; `to_come` the most further fits of this size,
+    if no larger one is tried.
+    """
+
+    members: tuple[Any, ...]
+    size: Size
+    passes: int = 0
+    most: int = 0
+    to_come: int = 0
+    best: Any = None
+
+    def joined(self, member: FittedSize, most: int, to_come: int) -> SearchState:
+        """Return the state after one more fit.
+
+        Fits that cannot be averaged any more are let go: what a table with numbers needs grows with the rows.
+        """
+        best = member if self.best is None or member.beats(self.best) else self.best
+        kept = (best.choice, member.choice)
+        members = [each if each.choice in kept else replace(each, fits=()) for each in (*self.members, member)]
+        return SearchState(tuple(members), member.trial.size, most, most, to_come, best)
+
+    @property
+    def score(self) -> float:
+        """The held-out score of the best."""
+        return -math.inf if self.best is None else float(self.best.trial.validation)
+
+    @property
+    def like_best(self) -> list[Any]:
+        """All fits of what is best, by their held-out scores."""
+        same = [member for member in self.members if member.choice == self.best.choice]
+        return sorted(same, key=lambda member: -member.trial.validation)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SearchProblem(ABC):
+    """What models are compared on: all of the folds, to each of which each is fitted.
+
+    Attributes
+    ----------
+    folds : tuple of Fold
+    missing : frozenset of str
+        Categories with missing cells.
+    whole : DistinctRows, MixedRows or None
+        All rows, where held-out ones were taken from them.
+    most_states : int
+        Of a hidden variable; a mixture of trees costs no more than a tree of so many.
+    fits : int
+        How many fits are averaged at most where there is one fold; else one of each.
+    """
+
+    folds: tuple[Fold[Any], ...]
+    missing: frozenset[str]
+    pseudo_counts: float
+    whole: Any
+    threads: int
+    most_states: int
+    fits: int
+
+    @abstractmethod
+    def search(self, random: np.random.Generator) -> Iterator[SearchState]:
+        """Yield how far the search has come, again and again, until the last of the fits that are averaged."""
+
+    @abstractmethod
+    def objective(self, layout: Any, rows: Any, pseudo_counts: float) -> Objective:
+        """Return the objective of some rows."""
+
+    @abstractmethod
+    def validation(self, members: Sequence[Any]) -> float:
+        """Return the mean log probability of a row held out by the only fold, under the average of some fits."""
+
+    @abstractmethod
+    def network(self, size: Size, fits: Sequence[Fit]) -> LatentNetwork:
+        """Return the average of fits of some size."""
+
+    @property
+    def held_weight(self) -> float:
+        """The total weight of the held-out rows."""
+        return sum(float(fold.validation.weights.sum()) for fold in self.folds)
+
+    def worth_averaging(self, state: SearchState) -> tuple[list[Fit], float]:
+        """Return the fits of what is best whose average has the highest held-out score, and that."""
+        best = state.best
+        if len(self.folds) > 1:
+            return list(best.fits), best.trial.validation
+        kept, score = [best], best.trial.validation
+        for member in state.like_best[1 : self.fits]:
+            value = self.validation([*kept, member])
+            if value > score:
+                kept, score = [*kept, member], value
+        return [member.fits[0] for member in kept], score
+
+
+def average(problem: SearchProblem, state: SearchState) -> tuple[LatentNetwork, SizeSearch]:
+    """Return the average of the fits of the best size, and what was tried.
+
+    Held-out rows that were taken from the rows are brought in by one EM iteration on all rows. It starts where
+    they ended the fit, so it adds what they show and hardly overfits the others.
+    """
+    fits, validation = problem.worth_averaging(state)
+    if problem.whole is not None:
+        whole = problem.objective(fits[0].layout, problem.whole, problem.pseudo_counts)
+        fits = [fit._replace(parameters=whole.em_update(fit.parameters)) for fit in fits]
+    tried = SizeSearch(
+        trials=tuple(member.trial for member in state.members),
+        size=state.best.trial.size,
+        shares=(1.0 / len(fits),) * len(fits),
+        validation=validation,
+        rows=sum(float(fold.rows.weights.sum()) for fold in problem.folds) / len(problem.folds),
+        validation_rows=problem.held_weight,
+    )
+    return problem.network(tried.size, fits), tried
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SizeProblem(SearchProblem):
+    """What sizes are compared on; `tree` makes a tree from a number of hidden states.
+
+    Hidden states and trees are None where they are to be chosen.
+    """
+
+    tree: Callable[[int], LatentGraph]
+    hidden_states: int | None
+    trees: int | None
+
+    def layout(self, size: Size) -> ParameterLayout:
+        """Return where the parameters of a model of some size stand."""
+        return ParameterLayout.of(mixture_of_trees(self.tree(size.hidden_states), size.trees))
+
+    def objective(self, layout: ParameterLayout, rows: DistinctRows, pseudo_counts: float) -> TreeObjective:
+        """Return the objective of some rows."""
+        return TreeObjective.of(layout.graph, rows, self.missing, pseudo_counts, self.threads)
+
+    def validation(self, members: Sequence[FittedSize]) -> float:
+        """Return the mean log probability of a held-out row under the average of some fits."""
+        states, trees = members[0].trial.size
+        layout = self.layout(Size(states, len(members) * trees))
+        held = self.objective(layout, self.folds[0].validation, 0.0)
+        vectors = [member.fits[0].parameters for member in members]
+        return held.log_likelihood(averaged_fits(self.tree(states), vectors)) / held.weight
+
+    def network(self, size: Size, fits: Sequence[Fit]) -> LatentNetwork:
+        """Return the average of fits of some size: the mixture of all their trees."""
+        joint = averaged_fits(self.tree(size.hidden_states), [fit.parameters for fit in fits])
+        return self.layout(Size(size.hidden_states, len(fits) * size.trees)).network(joint)
+
+    def search(self, random: np.random.Generator) -> Iterator[SearchState]:
+        """Yield how far the search has come, again and again, until the last of the fits that are averaged."""
+        first = Size(self.hidden_states or min(2, self.most_states), self.trees or 1)
+        run = _Sizes(self, random, first)
+        sizes = [first]
+        while sizes:
+            before = run.state.score
+            for size in sizes:
+                yield from run.tried(size)
+            gain = run.state.score - before
+            sizes = run.larger() if gain > WORTH * abs(before) or not math.isfinite(before) else []
+        if self.hidden_states is None and self.trees is None:
+            yield from run.multiplied(Size(COLUMNS, 1))
+            yield from run.multiplied(Size(CLASSES, MORE_TREES))
+        yield from run.repeated()
 
 
 class _Sizes:
     """Models of growing size."""
 
     def __init__(self, problem: SizeProblem, random: np.random.Generator, first: Size) -> None:
-        self._problem, self._random, self._state = problem, random, SearchState((), first)
-
-    @property
-    def score(self) -> float:
-        """The best held-out score so far."""
-        return self._state.best.trial.validation if self._state.members else -math.inf
+        self._problem, self._random, self.state = problem, random, SearchState((), first)
 
     def larger(self) -> list[Size]:
         """Return the sizes to try after the best one."""
-        problem, (states, trees) = self._problem, self._state.best.trial.size
+        problem, (states, trees) = self._problem, self.state.best.trial.size
         sizes = [Size(2 * states, trees)] if problem.hidden_states is None else []
         mixed = trees > 1 or states == MORE_TREES or problem.hidden_states is not None
         if problem.trees is None and mixed and MORE_TREES * trees <= MOST_TREES:
             sizes.append(Size(states, MORE_TREES * trees))
-        known = {member.trial.size for member in self._state.members}
+        known = {member.trial.size for member in self.state.members}
         return [size for size in sizes if size.work <= problem.most_states**2 and size not in known]
 
     def multiplied(self, size: Size) -> Iterator[SearchState]:
         """Try models without trees of hidden variables, ever more of them while that may lead to the best."""
         last = -math.inf
         while size.work <= self._problem.most_states**2:
-            best = self.score
+            best = self.state.score
             yield from self.tried(size)
-            score = self._state.members[-1].trial.validation
+            score = self.state.members[-1].trial.validation
             # Each multiplication gains less than the last; of a single tree nothing is known.
             gain = score - last if size.trees > 1 else 0.0
             if not score + gain / 2 > best or gain <= WORTH * abs(score):
@@ -196,70 +309,63 @@ class _Sizes:
 
     def repeated(self) -> Iterator[SearchState]:
         """Fit more models of the best size, while their average gains."""
-        trial = self._state.best.trial
+        trial = self.state.best.trial
         # Wherever a tree of observed columns starts, it ends at the same tables.
-        if len(self._problem.folds) > 1 or self._problem.trees is not None or trial.size == Size(COLUMNS, 1):
+        if len(self._problem.folds) > 1 or trial.size == Size(COLUMNS, 1):
             return
-        score = _averaged(self._problem, self._state)[1]
-        while (left := self._problem.fits - len(self._state.of_best_size)) > 0:
+        score = self._problem.worth_averaging(self.state)[1]
+        while (left := self._problem.fits - len(self.state.like_best)) > 0:
             before = score
             yield from self.fitted(trial.size, trial.start, left - 1)
-            score = _averaged(self._problem, self._state)[1]
+            score = self._problem.worth_averaging(self.state)[1]
             if not score - before > LITTLE * abs(before):
                 return
 
     def fitted(self, size: Size, start: SearchStart, to_come: int) -> Iterator[SearchState]:
         """Fit one model to each fold."""
         began = time.process_time()
-        problem, fits, passes = self._problem, [], 0
+        problem, passes = self._problem, 0
+        tree, layout = problem.tree(size.hidden_states), problem.layout(size)
+        fits, log_likelihoods = [], []
+        most = 10 * PASSES * len(problem.folds)
         for fold in problem.folds:
             (random,) = self._random.spawn(1)
-            objective = problem.objective(size, fold.rows, problem.pseudo_counts)
-            held = problem.objective(size, fold.validation, 0.0)
-            first = _start(problem.tree(size.hidden_states), objective.layout, fold.rows, size.trees, start, random)
-            most = 10 * PASSES * len(problem.folds)
-            for fit in _fitted(objective, held, first, random):
-                yield SearchState(self._state.members, size, min(passes + len(fit.history), most), most, to_come)
-            exact = [replace(each, single=False).log_likelihood(fit.parameters) for each in (objective, held)]
-            fits.append(fit._replace(log_likelihood=exact[0], score=exact[1]))
-            passes += len(fit.history)
+            objective = problem.objective(layout, fold.rows, problem.pseudo_counts)
+            held = problem.objective(layout, fold.validation, 0.0)
+            first = Fit(layout, _start(tree, layout, fold.rows, size.trees, start, random))
+            # Single precision is enough until the end.
+            for fit in _fitted(replace(objective, single=True), replace(held, single=True), first, random):
+                yield self.state._replace(size=size, passes=passes + fit.passes, most=most, to_come=to_come)
+            fits.append(fit._replace(score=held.log_likelihood(fit.parameters)))
+            log_likelihoods.append(objective.log_likelihood(fit.parameters))
+            passes += fit.passes
         trial = SizeTrial(
             size,
             start,
             passes,
-            objective.layout.learned_count,
-            sum(fit.log_likelihood for fit in fits) / sum(float(fold.rows.weights.sum()) for fold in problem.folds),
-            sum(fit.score for fit in fits) / _held_weight(problem),
+            layout.learned_count,
+            sum(log_likelihoods) / sum(float(fold.rows.weights.sum()) for fold in problem.folds),
+            sum(fit.score for fit in fits) / problem.held_weight,
             time.process_time() - began,
         )
-        self._state = SearchState((*self._state.members, FittedSize(trial, tuple(fits))), size, most, most, to_come)
-        yield self._state
+        self.state = self.state.joined(FittedSize(trial, tuple(fits), tuple(log_likelihoods)), most, to_come)
+        yield self.state
 
 
-def _held_weight(problem: SizeProblem) -> float:
-    return sum(float(fold.validation.weights.sum()) for fold in problem.folds)
-
-
-def _fitted(
-    objective: TreeObjective, held: TreeObjective, start: Floats, random: np.random.Generator
-) -> Iterator[Fit]:
+def _fitted(objective: TreeObjective, held: TreeObjective, fit: Fit, random: np.random.Generator) -> Iterator[Fit]:
     """Yield how far a fit has come: by passes of stepwise EM, then by iterations while held-out rows gain."""
     batches = max(FEWEST_BATCHES, round(len(objective.rows.weights) / BATCH))
-    fit = Fit(start)
-    for parameters, log_likelihood in stepwise_passes(objective, start, STEPSIZE, PASSES, batches, random):
+    passed = stepwise_passes(objective, fit.parameters, STEPSIZE, PASSES, batches, random)
+    for parameters, log_likelihood in passed:
         score = held.log_likelihood(parameters)
         if score > fit.score:
             fit = fit._replace(parameters=parameters, score=score)
-        history, validation = (*fit.history, log_likelihood), (*fit.validation, score / held.weight)
-        fit = fit._replace(history=history, validation=validation)
+        fit = fit.passed(log_likelihood, score / held.weight)
         yield fit
     for run in em_run(objective, fit.parameters, Stopping("gain", 0.0), 9 * PASSES, validation=held):
-        fit = Fit(
-            run.parameters,
-            run.score,
-            (*fit.history, run.objective - objective.log_prior(run.here.parameters)),
-            (*fit.validation, run.validation[-1] / held.weight),
-        )
+        fit = fit._replace(parameters=run.parameters, score=run.score)
+        log_likelihood = run.objective - objective.log_prior(run.here.parameters)
+        fit = fit.passed(log_likelihood, run.validation[-1] / held.weight)
         yield fit
         recent = fit.validation[-1 - SHORTEST_STRETCH :]
         if run.iterations >= SHORTEST_STRETCH and recent[-1] - recent[0] < LITTLE * abs(recent[-1]):
@@ -297,25 +403,6 @@ def _trees(layout: ParameterLayout, mixture: Floats) -> tuple[Floats, Floats]:
     return np.concatenate(tables, axis=1), mixture[:count]
 
 
-def _averaged(problem: SizeProblem, state: SearchState) -> tuple[list[Floats], float]:
-    """Return the fits of the best size that are averaged, and the mean log probability of a held-out row."""
-    best = state.best
-    if len(problem.folds) > 1:
-        return [fit.parameters for fit in best.fits], best.trial.validation
-    # Where the number of trees is given, it is that of the best fit alone.
-    first, *others = state.of_best_size[: problem.fits if problem.trees is None else 1]
-    kept, score = [first.fits[0].parameters], first.trial.validation
-    states, trees = first.trial.size
-    for member in others:
-        size = Size(states, (len(kept) + 1) * trees)
-        held = problem.objective(size, problem.folds[0].validation, 0.0, single=False)
-        more = [*kept, member.fits[0].parameters]
-        value = held.log_likelihood(averaged_fits(problem.tree(states), more)) / held.weight
-        if value > score:
-            kept, score = more, value
-    return kept, score
-
-
 def averaged_fits(tree: LatentGraph, vectors: Sequence[Floats]) -> Floats:
     """Return the parameters of the average of fits: the mixture of all their trees, fits with equal shares."""
     if len(vectors) == 1:
@@ -324,29 +411,3 @@ def averaged_fits(tree: LatentGraph, vectors: Sequence[Floats]) -> Floats:
     trees, shares = zip(*(_trees(layout, vector) for vector in vectors), strict=True)
     tables = np.split(np.concatenate(trees), list(layout.starts.values())[1:], axis=1)
     return np.concatenate([*(share / len(vectors) for share in shares), *(table.ravel() for table in tables)])
-
-
-def average(problem: SizeProblem, state: SearchState) -> tuple[LatentNetwork, SizeSearch]:
-    """Return the average of the fits of the best size, and what was tried.
-
-    Held-out rows that were taken from the rows are brought in by one EM iteration on all rows. It starts where
-    they ended the fit, so it adds what they show and hardly overfits the others.
-    """
-    size = state.best.trial.size
-    vectors, validation = _averaged(problem, state)
-    count = len(vectors)
-    if problem.whole is not None:
-        whole = problem.objective(size, problem.whole, problem.pseudo_counts, single=False)
-        vectors = [whole.em_update(vector) for vector in vectors]
-    tree = problem.tree(size.hidden_states)
-    joint = averaged_fits(tree, vectors)
-    graph = mixture_of_trees(tree, count * size.trees)
-    tried = SizeSearch(
-        trials=tuple(member.trial for member in state.members),
-        size=size,
-        shares=(1.0 / count,) * count,
-        validation=validation,
-        rows=sum(float(fold.rows.weights.sum()) for fold in problem.folds) / len(problem.folds),
-        validation_rows=_held_weight(problem),
-    )
-    return ParameterLayout.of(graph).network(joint), tried

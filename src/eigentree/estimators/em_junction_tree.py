@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import KW_ONLY, field
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from eigentree.em.mixed.emission_choice import (
     families_on_graph,
 )
 from eigentree.em.optimize.stopping import Stopping
-from eigentree.em.size_search import average, search
+from eigentree.em.size_search import average
 from eigentree.em.tree_fit import TreeFit, fit_rows
 from eigentree.errors import ParameterError, quoted
 from eigentree.estimators.fits.memory_sample import EMSettings
@@ -41,9 +41,8 @@ if TYPE_CHECKING:
     from eigentree.data.tables.columns import Columns
     from eigentree.data.tables.state_rules import Categories, NumericRule, UnknownRule
     from eigentree.em.init.trees import Kind
-    from eigentree.em.mixed.mixed_search import MixedSearchState
     from eigentree.em.optimize.stopping import Rule
-    from eigentree.em.size_search import SearchState
+    from eigentree.em.size_search import SearchProblem, SearchState
     from eigentree.em.sizes import SizeSearch
     from eigentree.graphs.graph import LatentGraph
     from eigentree.graphs.learned_templates import HiddenChowLiu
@@ -51,8 +50,6 @@ if TYPE_CHECKING:
     from eigentree.validation import Seed
 
 __all__ = ["EMJunctionTree"]
-
-Searched = TypeVar("Searched", "SearchState", "MixedSearchState")
 
 
 @estimator_class
@@ -309,25 +306,17 @@ class EMJunctionTree(IterativeMixin, LatentMixin):
                 f"graph, or a template such as zoo.Mixture()"
             )
         found, columns = any_rows_and_columns(X, ReadOptions.of(self, sample_weight))
-        problem: Any
+        how = (columns, found, sample_weight, validation, random)
+        problem: SearchProblem
         if families_of_columns(self.emissions, columns):
-            from eigentree.estimators.fits import number_fits as fits
+            from eigentree.estimators.fits.number_fits import mixed_problem
 
-            how = (self.emissions, found, sample_weight, validation, random)
-            problem, count = fits.mixed_problem(self._settings, template, columns, *how)
-            designs, converged = self._searched(fits.search_designs(problem, random), "designs")
-            network, sizes = fits.average_designs(problem, designs)
-            best, (history, held) = designs.best, designs.best.histories[0]
-            iterations = len(history) - 1
-            objectives = [member.trial.log_likelihood for member in designs.members]
+            problem, count = mixed_problem(self._settings, template, self.emissions, *how)
         else:
-            own = (found, columns, sample_weight, validation, random)
-            problem, count = size_problem(self._settings, template, *own)
-            state, converged = self._searched(search(problem, random), "sizes")
-            network, sizes = average(problem, state)
-            best, (history, held) = state.best, (state.best.fits[0].history, state.best.fits[0].validation)
-            iterations = len(history)
-            objectives = [fit.log_likelihood for member in state.members for fit in member.fits]
+            problem, count = size_problem(self._settings, template, *how)
+        state, converged = self._searched(problem.search(random))
+        network, sizes = average(problem, state)
+        best, fit = state.best, state.best.fits[0]
         return self._become(
             {
                 "columns_": columns,
@@ -335,18 +324,18 @@ class EMJunctionTree(IterativeMixin, LatentMixin):
                 "pseudo_counts_": problem.pseudo_counts,
                 "search_": sizes,
                 "start_": StartReport(best.trial.start, best.trial.log_likelihood, math.nan),
-                "history_": np.array(history),
-                "validation_history_": np.array(held),
-                "objectives_": np.array(objectives),
-                "n_iter_": iterations,
+                "history_": np.array(fit.history),
+                "validation_history_": np.array(fit.validation),
+                "objectives_": np.array([each for member in state.members for each in member.log_likelihoods]),
+                "n_iter_": fit.passes,
                 "converged_": converged,
                 "finish_rows_": count,
             }
         )
 
-    def _searched(self, states: Iterator[Searched], what: str) -> tuple[Searched, bool]:
+    def _searched(self, states: Iterator[SearchState]) -> tuple[SearchState, bool]:
         """Return the last of the states of a search, shown as they come, and whether it came to its end."""
-        state: Searched | None = None
+        state: SearchState | None = None
         try:
             with shown_search(self.verbose) as report:
                 for state in states:
@@ -354,7 +343,7 @@ class EMJunctionTree(IterativeMixin, LatentMixin):
         except KeyboardInterrupt:
             if state is None or not state.members:
                 raise
-            warn_interrupted(f"the search over {what}, at {state.size}")
+            warn_interrupted(f"the search over sizes, at {state.size}")
             return state, False
         assert state is not None
         return state, True

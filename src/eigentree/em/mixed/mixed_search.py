@@ -21,7 +21,8 @@ from eigentree.em.mixed.mixed_init import MixedInit
 from eigentree.em.mixed.mixed_objective import MixedLayout, MixedObjective
 from eigentree.em.optimize.run import em_run
 from eigentree.em.optimize.stopping import Stopping
-from eigentree.em.sizes import CLASSES, Size, SizeSearch, SizeTrial
+from eigentree.em.size_search import Fit, FittedSize, SearchProblem, SearchState
+from eigentree.em.sizes import CLASSES, Size, SizeTrial
 from eigentree.emissions.base import stacked
 from eigentree.emissions.marginal import fitted_marginal
 from eigentree.graphs.graph import LatentGraph
@@ -36,9 +37,8 @@ if TYPE_CHECKING:
     from eigentree.em.init.trees import Kind
     from eigentree.em.mixed.mixed_rows import MixedRows
     from eigentree.emissions.marginal import Marginal
-    from eigentree.inference.networks.network import LatentNetwork
 
-__all__ = ["Design", "MixedProblem", "MixedSearchState", "average_designs", "search_designs"]
+__all__ = ["Design", "MixedProblem"]
 
 MEDIUM = 0.3
 """Numbers with a larger correlation share a group of a tree: a medium effect (Cohen, 1988)."""
@@ -87,8 +87,8 @@ class Design(NamedTuple):
         return f"{self.family} of {shown}, prior {self.prior_rows:g}"
 
 
-@dataclass(frozen=True, eq=False)
-class MixedProblem:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class MixedProblem(SearchProblem):
     """What designs are compared on.
 
     Attributes
@@ -101,39 +101,22 @@ class MixedProblem:
         Emissions that the user chose; they are kept.
     information : array, shape (columns, columns)
         The mutual information of all pairs, numbers in bins.
-    folds : sequence of (MixedRows, MixedRows)
-        Training and held-out rows.
-    missing : frozenset of str
-        Categories with missing cells.
-    whole : MixedRows or None
-        All rows, where held-out ones were taken from them.
-    fits : int
-        How many fits are averaged at most where there is one fold; else one of each.
-    most_states : int
-        Of a hidden variable.
     """
 
     columns: Mapping[str, int]
     names: tuple[str, ...]
     given: Mapping[tuple[str, ...], Any]
     information: Floats
-    folds: Sequence[tuple[MixedRows, MixedRows]]
-    missing: frozenset[str]
-    whole: MixedRows | None
-    pseudo_counts: float
-    threads: int
-    fits: int
-    most_states: int
 
     @cached_property
     def held_weights(self) -> Floats:
         """The weights of all held-out rows, fold by fold."""
-        return np.concatenate([held.weights for _, held in self.folds])
+        return np.concatenate([fold.validation.weights for fold in self.folds])
 
     @cached_property
     def repeating(self) -> frozenset[str]:
         """The columns of which some numbers repeat, such as rounded ones."""
-        values = self.folds[0][0].values
+        values = self.folds[0].rows.values
         known = {name: own[~np.isnan(own)] for name, own in zip(self.names, values.T, strict=True)}
         return frozenset(name for name, own in known.items() if len(np.unique(own)) < len(own))
 
@@ -154,7 +137,7 @@ class MixedProblem:
         rest = [name for name in self.names if name not in named]
         families = FAMILIES if rest else FAMILIES[:1]
         together = (tuple(rest),) if rest else ()
-        parted = tuple(correlated(self.folds[0][0], self.names, rest))
+        parted = tuple(correlated(self.folds[0].rows, self.names, rest))
         found = [Design(False, together, family, 1.0, 1) for family in families]
         trees = {parted, tuple((name,) for name in rest)}
         if len(self.columns) > 2:
@@ -200,6 +183,50 @@ class MixedProblem:
         hidden_states = {name: tree.states[name] for name in tree.hidden}
         return LatentGraph({**hidden_states, **self.columns}, [*tree.edges, *more], tree.hidden)
 
+    def objective(self, layout: MixedLayout, rows: MixedRows, pseudo_counts: float) -> MixedObjective:
+        """Return the objective of some rows."""
+        return MixedObjective.of(layout, self.names, rows, self.missing, pseudo_counts, self.threads)
+
+    def validation(self, members: Sequence[MixedMember]) -> float:
+        """Return the mean log density of a held-out row under the average of some fits."""
+        scores = np.logaddexp.reduce(np.array([member.scores for member in members]), axis=0)
+        return float(np.average(scores - math.log(len(members)), weights=self.held_weights))
+
+    def network(self, size: Size, fits: Sequence[Fit]) -> MixedNetwork:
+        """Return the average of some fits."""
+        return averaged_network([fit.layout.network(fit.parameters) for fit in fits])
+
+    def search(self, random: np.random.Generator) -> Iterator[SearchState]:
+        """Yield how far the search has come, again and again, until the last of the fits that are averaged."""
+        state = SearchState((), Size(CLASSES, 1))
+
+        def tried(design: Design) -> MixedMember:
+            nonlocal state
+            member = _fitted(self, design, random.spawn(1)[0])
+            state = state.joined(member, 1, self.fits)._replace(passes=1)
+            return member
+
+        for first in self.designs():
+            design, last = first, None
+            while design.states <= self.most_states:
+                member = tried(design)
+                yield state
+                if last is not None and not member.beats(last):
+                    break
+                last, design = member, design._replace(states=2 * design.states)
+        known = {member.design for member in state.members}
+        before = None
+        while state.best.design != before:
+            before = state.best.design
+            for near in _neighbours(before):
+                if near not in known and near.states <= self.most_states and self.is_bounded(near):
+                    known.add(near)
+                    tried(near)
+                    yield state
+        while len(self.folds) == 1 and len(state.like_best) < self.fits:
+            tried(state.best.design)
+            yield state
+
 
 def correlated(rows: MixedRows, names: Sequence[str], among: Sequence[str]) -> list[tuple[str, ...]]:
     """Return groups of numbers all of whose pairs have a medium correlation of ranks (complete linkage)."""
@@ -226,83 +253,30 @@ def _ranks(cells: Floats) -> Floats:
     return np.where(np.isnan(cells), np.nan, ranks)
 
 
-class MixedMember(NamedTuple):
-    """A design fitted to each fold: the parameters with the highest held-out log-likelihood, and their layouts.
+@dataclass(frozen=True, eq=False)
+class MixedMember(FittedSize):
+    """A design fitted to each fold.
 
-    `scores` are the log densities of all held-out rows, fold by fold.
+    `scores` are the log densities of all held-out rows, fold by fold, `weights` those of these rows.
     """
 
     design: Design
-    trial: SizeTrial
-    fits: tuple[tuple[MixedLayout, Floats], ...]
-    histories: tuple[tuple[tuple[float, ...], tuple[float, ...]], ...]
     scores: Floats
+    weights: Floats
 
-    def beats(self, other: MixedMember, weights: Floats) -> bool:
+    @property
+    def choice(self) -> Design:
+        """What was fitted."""
+        return self.design
+
+    def beats(self, other: MixedMember) -> bool:
         """Return whether held-out rows prefer this to another; a larger one needs more than a standard error."""
         if self.trial.parameters <= other.trial.parameters or self.design == other.design:
             return self.trial.validation > other.trial.validation
         gains = self.scores - other.scores
-        mean = np.average(gains, weights=weights)
-        error = math.sqrt(float(np.average((gains - mean) ** 2, weights=weights)) / max(weights.sum() - 1.0, 1.0))
-        return bool(mean > error)
-
-
-class MixedSearchState(NamedTuple):
-    """How far a search has come: all that were fitted so far, and the `best`.
-
-    The other attributes are as those of `SearchState`.
-    """
-
-    members: tuple[MixedMember, ...]
-    size: Size
-    best: Any = None
-    passes: int = 0
-    most: int = 0
-    to_come: int = 0
-
-    @property
-    def of_best_design(self) -> list[MixedMember]:
-        """All fits of the best design, by their held-out log-likelihoods."""
-        same = [member for member in self.members if member.design == self.best.design]
-        return sorted(same, key=lambda member: -member.trial.validation)
-
-
-def search_designs(problem: MixedProblem, random: np.random.Generator) -> Iterator[MixedSearchState]:
-    """Yield how far the search has come, again and again, until the last of the fits that are averaged."""
-    state = MixedSearchState((), Size(CLASSES, 1))
-
-    def tried(design: Design) -> MixedMember:
-        nonlocal state
-        member = _fitted(problem, design, random.spawn(1)[0])
-        best = member if state.best is None or member.beats(state.best, problem.held_weights) else state.best
-        # What others were fitted with is let go: layouts of their lines grow with the rows.
-        every = [
-            each if each.design == best.design else each._replace(fits=()) for each in (*state.members, member)
-        ]
-        state = MixedSearchState(tuple(every), design.size, best, 1, 1, problem.fits)
-        return member
-
-    for first in problem.designs():
-        design, last = first, None
-        while design.states <= problem.most_states:
-            member = tried(design)
-            yield state
-            if last is not None and not member.beats(last, problem.held_weights):
-                break
-            last, design = member, design._replace(states=2 * design.states)
-    known = {member.design for member in state.members}
-    before = None
-    while state.best.design != before:
-        before = state.best.design
-        for near in _neighbours(before):
-            if near not in known and near.states <= problem.most_states and problem.is_bounded(near):
-                known.add(near)
-                tried(near)
-                yield state
-    while len(problem.folds) == 1 and len(state.of_best_design) < problem.fits:
-        tried(state.best.design)
-        yield state
+        mean = np.average(gains, weights=self.weights)
+        variance = float(np.average((gains - mean) ** 2, weights=self.weights))
+        return bool(mean > math.sqrt(variance / max(self.weights.sum() - 1.0, 1.0)))
 
 
 def _neighbours(design: Design) -> list[Design]:
@@ -315,74 +289,33 @@ def _neighbours(design: Design) -> list[Design]:
 
 def _fitted(problem: MixedProblem, design: Design, random: np.random.Generator) -> MixedMember:
     """Return a design fitted to each fold."""
-    began, passes = time.process_time(), 0
+    began = time.process_time()
     graph = problem.graph(design)
-    fits, histories, scores, training, log_likelihood = [], [], [], 0.0, 0.0
-    for fold, (rows, held_rows) in enumerate(problem.folds):
-        layout = mixed_layout(graph, problem.families(design, fold), problem.names, rows)
-        how = (problem.missing, problem.pseudo_counts, problem.threads)
-        objective = MixedObjective.of(layout, problem.names, rows, *how)
-        held = MixedObjective.of(layout, problem.names, held_rows, problem.missing, 0.0, problem.threads)
+    fits, log_likelihoods, scores, training = [], [], [], 0.0
+    for number, fold in enumerate(problem.folds):
+        layout = mixed_layout(graph, problem.families(design, number), problem.names, fold.rows)
+        objective = problem.objective(layout, fold.rows, problem.pseudo_counts)
+        held = problem.objective(layout, fold.validation, 0.0)
         kind: Kind = "random" if design.tree else "mixture"
-        start = MixedInit(objective, rows, problem.names).candidate(kind, random.spawn(1)[0]).make()
+        start = MixedInit(objective, fold.rows, problem.names).candidate(kind, random.spawn(1)[0]).make()
         *_, run = em_run(objective, start, Stopping("gain", 0.0), MOST_ITERATIONS, validation=held)
-        fits.append((layout, run.parameters))
-        histories.append((run.history, tuple(value / held.weight for value in run.validation)))
-        passes += run.iterations
-        log_likelihood += objective.log_likelihood(run.parameters)
+        validation = tuple(value / held.weight for value in run.validation)
+        fits.append(Fit(layout, run.parameters, run.score, run.history, validation, run.iterations))
+        log_likelihoods.append(objective.log_likelihood(run.parameters))
         training += objective.weight
-        scores.append(_scores(problem, layout, run.parameters, held_rows))
+        scores.append(_scores(problem, layout, run.parameters, fold.validation))
     trial = SizeTrial(
         design.size,
         "random" if design.tree else "mixture",
-        passes,
-        fits[0][0].free_count,
-        log_likelihood / training,
+        sum(fit.passes for fit in fits),
+        fits[0].layout.free_count,
+        sum(log_likelihoods) / training,
         float(np.average(np.concatenate(scores), weights=problem.held_weights)),
         time.process_time() - began,
         str(design),
     )
-    return MixedMember(design, trial, tuple(fits), tuple(histories), np.concatenate(scores))
-
-
-def average_designs(problem: MixedProblem, state: MixedSearchState) -> tuple[LatentNetwork, SizeSearch]:
-    """Return the average of fits of the best design, and what was tried.
-
-    Held-out rows that were taken from the rows are brought in by one EM iteration on all rows.
-    """
-    best = state.best
-    kept, validation = list(best.fits), best.trial.validation
-    if len(problem.folds) == 1:
-        kept, validation = _worth_averaging(problem, state)
-    if problem.whole is not None:
-        kept = [_with_all_rows(problem, layout, parameters) for layout, parameters in kept]
-    network = averaged_network([layout.network(parameters) for layout, parameters in kept])
-    rows = sum(float(rows.weights.sum()) for rows, _ in problem.folds) / len(problem.folds)
-    tried = SizeSearch(
-        trials=tuple(member.trial for member in state.members),
-        size=best.design.size,
-        shares=(1.0 / len(kept),) * len(kept),
-        validation=validation,
-        rows=rows,
-        validation_rows=sum(float(held.weights.sum()) for _, held in problem.folds),
-    )
-    return network, tried
-
-
-def _worth_averaging(
-    problem: MixedProblem, state: MixedSearchState
-) -> tuple[list[tuple[MixedLayout, Floats]], float]:
-    """Return the fits of the best design whose average has the highest held-out log-likelihood, and that."""
-    held = problem.folds[0][1]
-    first, *others = state.of_best_design
-    kept, scores, best = [first.fits[0]], [first.scores], first.trial.validation
-    for member in others:
-        more = [*scores, member.scores]
-        mean = np.logaddexp.reduce(np.array(more), axis=0) - math.log(len(more))
-        value = float(np.average(mean, weights=held.weights))
-        if value > best:
-            kept, scores, best = [*kept, member.fits[0]], more, value
-    return kept, best
+    scored = (np.concatenate(scores), problem.held_weights)
+    return MixedMember(trial, tuple(fits), tuple(log_likelihoods), design, *scored)
 
 
 def _scores(problem: MixedProblem, layout: MixedLayout, parameters: Floats, rows: MixedRows) -> Floats:
@@ -391,14 +324,6 @@ def _scores(problem: MixedProblem, layout: MixedLayout, parameters: Floats, rows
     names = problem.columns
     values = {name: rows.values[:, place] for place, name in enumerate(problem.names)}
     return model.scored(rows.codes, {name: values[name] for name in names if name in values})
-
-
-def _with_all_rows(problem: MixedProblem, layout: MixedLayout, parameters: Floats) -> tuple[MixedLayout, Floats]:
-    """Return parameters after one EM iteration on all rows."""
-    assert problem.whole is not None
-    how = (problem.missing, problem.pseudo_counts, problem.threads)
-    whole = MixedObjective.of(layout, problem.names, problem.whole, *how)
-    return layout, whole.em_update(parameters)
 
 
 def averaged_network(networks: Sequence[MixedNetwork]) -> MixedNetwork:

@@ -14,11 +14,11 @@ from eigentree.data.streams.encoded_stream import Encoded, StreamedRows
 from eigentree.data.streams.partitions import Partitions
 from eigentree.data.tables.rows import Rows
 from eigentree.data.tables.weights import NO_WEIGHT
-from eigentree.em.holdout import check_split, folds_of, held_out
+from eigentree.em.holdout import Fold, check_split, folds_of, held_out
 from eigentree.em.mixed.emission_choice import families_of_columns, given_families
 from eigentree.em.mixed.mixed_fit import MixedFit, mixed_layout
 from eigentree.em.mixed.mixed_objective import MixedObjective
-from eigentree.em.mixed.mixed_search import MixedProblem, average_designs, search_designs
+from eigentree.em.mixed.mixed_search import MixedProblem
 from eigentree.em.mixed.number_columns import NumberColumns
 from eigentree.em.out_of_core.number_rows import DiskNumbers
 from eigentree.em.out_of_core.number_workers import ClusterNumbers
@@ -32,13 +32,14 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from eigentree.data.tables.columns import Columns
+    from eigentree.em.mixed.mixed_rows import MixedRows
     from eigentree.em.out_of_core.number_rows import NumberRows
     from eigentree.em.tree_fit import Finish
     from eigentree.estimators.fits.memory_sample import EMSettings
     from eigentree.graphs.graph import LatentGraph
     from eigentree.graphs.learned_templates import HiddenChowLiu
 
-__all__ = ["average_designs", "mixed_fit", "mixed_problem", "number_rows", "search_designs"]
+__all__ = ["mixed_fit", "mixed_problem", "number_rows"]
 
 MEMORY_ROWS_OF_NUMBERS = 10_000
 """Rows by which emissions are made once only to count their parameters."""
@@ -101,8 +102,8 @@ def mixed_fit(
 def mixed_problem(
     settings: EMSettings,
     template: HiddenChowLiu,
-    columns: Columns,
     emissions: Any,
+    columns: Columns,
     X: Rows | Encoded,
     sample_weight: ArrayLike | None,
     validation: ArrayLike | Any | None,
@@ -113,22 +114,22 @@ def mixed_problem(
     if isinstance(X, Encoded):
         parted = number_rows(numbers, X)
         about = ("structure and emissions are", "")
-        known: Any = parted.taken(tried_places(parted, settings, _width(numbers), random, *about))
+        known = parted.taken(tried_places(parted, settings, _width(numbers), random, *about))
     else:
         known = numbers.read(X, sample_weight)
     known = known.by_value()
     names, states = numbers.names, numbers.states
     pairs = coarse_pairs(columns.names, tuple(states.values()), known.codes, names, known.values, known.weights)
-    folds: list[tuple[Any, Any]] = [(known, None if validation is None else numbers.read(validation, None))]
-    if validation is None:
-        share = settings.validation_fraction
-        folds = [(fold.rows, fold.validation) for fold in folds_of(known, share, random)]
+    if validation is not None:
+        folds: tuple[Fold[MixedRows], ...] = (Fold(known, numbers.read(validation, None)),)
+    else:
+        folds = folds_of(known, settings.validation_fraction, random)
     problem = MixedProblem(
-        states,
-        names,
-        given_families(emissions, columns),
-        np.asarray(pairs.information),
-        folds,
+        columns=states,
+        names=names,
+        given=given_families(emissions, columns),
+        information=np.asarray(pairs.information),
+        folds=folds,
         missing=frozenset().union(*(numbers.missing(part) for fold in folds for part in fold)),
         whole=known if validation is None and len(folds) == 1 else None,
         pseudo_counts=settings.search_pseudo_counts,

@@ -100,8 +100,8 @@ def arranged(fit: TreeFit, parameters: Floats, in_order: Callable[[LatentNetwork
 def size_problem(
     settings: EMSettings,
     template: HiddenChowLiu,
-    X: Rows | Encoded,
     columns: Columns,
+    X: Rows | Encoded,
     sample_weight: ArrayLike | None,
     validation: ArrayLike | Any | None,
     random: np.random.Generator,
@@ -125,7 +125,7 @@ def size_problem(
         None if isinstance(size, str) else size for size in (template.hidden_states, template.trees)
     )
     if validation is not None:
-        folds: tuple[Fold, ...] = (Fold(known, DistinctRows.of(*encoded(validation, columns, None))),)
+        folds: tuple[Fold[DistinctRows], ...] = (Fold(known, DistinctRows.of(*encoded(validation, columns, None))),)
     else:
         chosen = settings.validation_fraction or trees is not None
         folds = folds_of(known, settings.validation_fraction, random, one=bool(chosen))
@@ -135,16 +135,17 @@ def size_problem(
         pairs = every if validation is not None else every - _pairs(columns, folds[0].validation)
     tree = cache(partial(template.candidate, pairs))
     problem = SizeProblem(
-        tree,
-        folds,
-        frozenset().union(*(columns_with_missing(part.codes, tree(1)) for fold in folds for part in fold)),
+        tree=tree,
+        folds=folds,
+        missing=frozenset().union(*(columns_with_missing(part.codes, tree(1)) for fold in folds for part in fold)),
         pseudo_counts=settings.search_pseudo_counts,
         whole=known if validation is None and len(folds) == 1 else None,
         threads=settings.threads,
         hidden_states=hidden_states,
         trees=trees,
         most_states=template.most_states,
-        fits=settings.n_init,
+        # Where the number of trees is given, it is that of one fit.
+        fits=settings.n_init if trees is None else 1,
     )
     return problem, count
 
