@@ -13,7 +13,7 @@ from eigentree.em.estep.unique_rows import columns_with_missing
 from eigentree.em.init.trees import TreeInit, completed
 from eigentree.em.multistart import ETA, MIXED, ROWS_PER_PARAMETER, Candidate, Sample, multistart, run_each
 from eigentree.em.optimize.stopping import Stopping
-from eigentree.em.out_of_core.parted_rows import PartedRows
+from eigentree.em.out_of_core.parted_rows import OutOfCoreRows, PartedRows
 from eigentree.em.smoothing import smoothed
 from eigentree.em.tree_objective import TreeObjective
 from eigentree.inference.networks.network import LatentNetwork
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from eigentree.em.init.trees import Kind
     from eigentree.em.multistart import Multistart
     from eigentree.em.optimize.objective import Objective
-    from eigentree.em.out_of_core.number_rows import NumberRows
     from eigentree.graphs.graph import LatentGraph
     from eigentree.inference.tensors.named_tables import TableKey
 
@@ -123,7 +122,7 @@ def fit_tree(
 class Finish(NamedTuple):
     """Where the last run of a fit is: on `size` rows that are not in memory, those of some numbers or all."""
 
-    rows: PartedRows | NumberRows
+    rows: OutOfCoreRows
     size: int
     numbers: Integers | None
     stopping: Stopping

@@ -20,7 +20,7 @@ from eigentree.data.tables.text_cells import require_names
 from eigentree.errors import DataError, EigentreeError, named_failures, quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 __all__ = ["Partitions", "empty_frame", "is_dask_frame", "lazy_frame"]
 
@@ -141,6 +141,20 @@ class Partitions(Stream):
         """
         made = self._persisted(self._mapped(function, shared))
         return replace(self, parts=tuple(made))
+
+    def lazily(self, function: Callable[..., Any], own: Mapping[int, tuple[Any, ...]]) -> Partitions:
+        """Return what a function will make of some parts, wherever it is needed.
+
+        Parameters
+        ----------
+        function : callable
+            Called with the part and the arguments of its own.
+        own : mapping of int to tuple
+            These arguments, by the place of the part.
+        """
+        made = _dask().delayed(function, pure=False)
+        parts = tuple(made(self.parts[place], *arguments) for place, arguments in own.items())
+        return replace(self, parts=parts, places=tuple(self.places[place] for place in own))
 
     def reduced(self, function: Callable[..., T], *shared: Any) -> T:
         """Return the sum over all parts of what a function makes of each; the arguments are those of `kept`.

@@ -20,10 +20,10 @@ from eigentree.em.estep.expectation import Expectation
 from eigentree.em.estep.unique_rows import DistinctRows, margins
 from eigentree.em.optimize.objective import ExpectedCounts
 from eigentree.em.out_of_core import parted_rows
-from eigentree.em.out_of_core.parted_rows import PartedRows
+from eigentree.em.out_of_core.parted_rows import OutOfCoreRows, PartedRows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
     from eigentree.arrays import Codes, Floats, Integers
     from eigentree.data.streams.partitions import Partitions
@@ -33,32 +33,65 @@ if TYPE_CHECKING:
     from eigentree.em.out_of_core.parted_rows import CountParts
     from eigentree.graphs.graph import LatentGraph
 
-__all__ = ["ClusterRows"]
+__all__ = ["ClusterParts", "ClusterRows", "PartSummary"]
 
 
-class ClusterRows(PartedRows):
+class ClusterParts(OutOfCoreRows):
+    """Rows that workers keep; `held` has those of each partition, and `every` partition says how many it has.
+
+    Rows are known by their numbers among all of `every`, some of which may be left out.
+    """
+
+    def __init__(self, held: Partitions, summary: PartSummary) -> None:
+        self.count, self.margins = sum(summary.rows), summary.margins
+        self._held = held
+        self._bounds = list(pairwise(np.cumsum([0, *summary.rows]).tolist()))
+        self._firsts = np.cumsum([0, *summary.every]).tolist()
+
+    def _chosen(self, places: Integers, taken: Callable[..., Any]) -> Partitions:
+        """Return the partitions that have rows at some places among all, with these alone.
+
+        `taken` makes them of a partition, places in it, and the number of its first row.
+        """
+        own = {}
+        for part, (begin, end) in enumerate(self._bounds):
+            start, stop = np.searchsorted(places, [begin, end])
+            if stop > start:
+                own[part] = (places[start:stop] - begin, self._firsts[part])
+        return self._held.lazily(taken, own)
+
+
+@dataclass(frozen=True, eq=False)
+class PartSummary:
+    """What partitions have: how many `rows` are kept of `every` one, and how often codes of columns occur."""
+
+    rows: tuple[int, ...]
+    every: tuple[int, ...]
+    margins: Mapping[str, Floats]
+
+    def __add__(self, other: PartSummary) -> PartSummary:
+        totals = {name: found + other.margins[name] for name, found in self.margins.items()}
+        return PartSummary((*self.rows, *other.rows), (*self.every, *other.every), totals)
+
+
+class ClusterRows(ClusterParts, PartedRows):
     """The rows of partitions, as codes that workers keep; `weight` names the column that weighs them."""
 
     def __init__(self, columns: Columns, partitions: Partitions, weight: str | None = None) -> None:
         self._states = dict(zip(columns.names, columns.states, strict=True))
         held = partitions.kept(_encoded, columns, weight)
-        summary: _Summary = held.reduced(_summary, self._states)
-        firsts = np.cumsum([0, *summary.rows]).tolist()
-        self.count, self.margins = firsts[-1], summary.margins
-        self._bounds = list(pairwise(firsts))
-        self._held = _with(held, _placed, [first for first, _ in self._bounds])
+        super().__init__(held, held.reduced(_summary, self._states))
 
     def few(self) -> DistinctRows | None:
         """Return the rows that differ, where they are few enough to be sent here."""
-        found: _Merged = self._held.reduced(_distinct, tuple(self._states.values()), parted_rows.MEMORY_CELLS)
-        assert not isinstance(found.rows, _PartitionRows)
+        found: _Distinct = self._held.reduced(_distinct, tuple(self._states.values()), parted_rows.MEMORY_CELLS)
         return found.rows
 
     def taken(self, numbers: Integers) -> tuple[Codes, Floats]:
         """Return the codes of some rows, whose numbers rise, shape (rows, columns), and their weights."""
-        found: _Merged = self._chosen(numbers).reduced(_in_order)
-        assert found.rows is not None
-        return found.rows.codes, found.rows.weights
+        found: list[_PartitionRows] = self._chosen(numbers, _some).reduced(_alone)
+        codes = np.asfortranarray(np.concatenate([part.codes for part in found]))
+        return codes, np.concatenate([part.weights for part in found])
 
     def pairs(self, columns: Columns) -> PairCounts:
         """Return the joint counts of all pairs of columns, of all rows."""
@@ -69,16 +102,13 @@ class ClusterRows(PartedRows):
         self, expectation: Expectation, numbers: Integers | None, threads: int
     ) -> tuple[CountParts, float]:
         """Return the E-step; workers take one partition for each thread of theirs, whatever `threads` says."""
-        rows = self._held if numbers is None else self._chosen(numbers)
+        if numbers is None:
+            rows = self._held.lazily(_placed, {part: (self._firsts[part],) for part in range(len(self._bounds))})
+        else:
+            rows = self._chosen(numbers, _some)
         count = self.count if numbers is None else len(numbers)
         coded = rows.kept(_coded, expectation.layout.graph, expectation.skeleton.missing, count)
         return partial(coded.reduced, _counted), float(coded.reduced(_weight))
-
-    def _chosen(self, numbers: Integers) -> Partitions:
-        """Return the partitions with the rows of some numbers alone."""
-        places = [np.searchsorted(numbers, bounds).tolist() for bounds in self._bounds]
-        own = [(numbers[start:stop], start) for start, stop in places]
-        return _with(self._held, _some, own)
 
 
 class _PartitionRows(NamedTuple):
@@ -98,40 +128,19 @@ class _Leaves(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class _Summary:
-    """How many rows each partition has, and how often each code of each column occurs."""
+class _Distinct:
+    """The rows of several partitions that differ, while they have no more than some cells."""
 
-    rows: tuple[int, ...]
-    margins: Mapping[str, Floats]
+    rows: DistinctRows | None
+    states: tuple[int, ...]
+    most: int
 
-    def __add__(self, other: _Summary) -> _Summary:
-        totals = {name: found + other.margins[name] for name, found in self.margins.items()}
-        return _Summary((*self.rows, *other.rows), totals)
-
-
-@dataclass(frozen=True, eq=False)
-class _Merged:
-    """Rows of several partitions: in their order, or those that differ while they have no more than some cells."""
-
-    rows: _PartitionRows | DistinctRows | None
-    states: tuple[int, ...] = ()
-    most: int = 0
-
-    def __add__(self, other: _Merged) -> _Merged:
+    def __add__(self, other: _Distinct) -> _Distinct:
         if self.rows is None or other.rows is None:
             return replace(self, rows=None)
         codes = np.asfortranarray(np.concatenate([self.rows.codes, other.rows.codes]))
-        both = _PartitionRows(codes, np.concatenate([self.rows.weights, other.rows.weights]))
-        return _distinct(both, self.states, self.most) if self.states else _in_order(both)
-
-
-def _with(partitions: Partitions, function: Callable[..., Any], own: Sequence[Any]) -> Partitions:
-    """Return what a function will make of each part and of something of its own, wherever it is needed."""
-    from dask.delayed import delayed
-
-    made = delayed(function, pure=False)
-    parts = [made(part, each) for part, each in zip(partitions.parts, own, strict=True)]
-    return replace(partitions, parts=tuple(parts))
+        weights = np.concatenate([self.rows.weights, other.rows.weights])
+        return _distinct(_PartitionRows(codes, weights), self.states, self.most)
 
 
 def _encoded(part: Stream, columns: Columns, weight: str | None) -> _PartitionRows:
@@ -141,27 +150,26 @@ def _encoded(part: Stream, columns: Columns, weight: str | None) -> _PartitionRo
     return _PartitionRows(np.asfortranarray(np.concatenate(codes)), np.concatenate([np.zeros(0), *weights]))
 
 
-def _summary(rows: _PartitionRows, states: Mapping[str, int]) -> _Summary:
-    return _Summary((len(rows.weights),), margins(rows.codes, rows.weights, states))
+def _summary(rows: _PartitionRows, states: Mapping[str, int]) -> PartSummary:
+    count = (len(rows.weights),)
+    return PartSummary(count, count, margins(rows.codes, rows.weights, states))
 
 
 def _placed(rows: _PartitionRows, first: int) -> _PartitionRows:
     return rows._replace(first=first)
 
 
-def _some(rows: _PartitionRows, own: tuple[Integers, int]) -> _PartitionRows:
-    numbers, first = own
-    places = numbers - rows.first
+def _some(rows: _PartitionRows, places: Integers, first: int) -> _PartitionRows:
     return _PartitionRows(np.asfortranarray(rows.codes[places]), rows.weights[places], first)
 
 
-def _in_order(rows: _PartitionRows) -> _Merged:
-    return _Merged(rows)
+def _alone(rows: _PartitionRows) -> list[_PartitionRows]:
+    return [rows]
 
 
-def _distinct(rows: _PartitionRows, states: tuple[int, ...], most: int) -> _Merged:
+def _distinct(rows: _PartitionRows, states: tuple[int, ...], most: int) -> _Distinct:
     found = DistinctRows.of(rows.codes, states, rows.weights)
-    return _Merged(found if found.codes.size <= most else None, states, most)
+    return _Distinct(found if found.codes.size <= most else None, states, most)
 
 
 def _pairs(rows: _PartitionRows, columns: Columns) -> PairCounts:

@@ -19,6 +19,7 @@ from eigentree.em.estep.unique_rows import margins
 from eigentree.em.mixed import mixed_rows
 from eigentree.em.mixed.mixed_objective import MixedLayout, MixedObjective, NumberObjective, Responsibilities
 from eigentree.em.mixed.mixed_rows import MixedRows
+from eigentree.em.out_of_core.parted_rows import OutOfCoreRows
 from eigentree.em.out_of_core.stretch_file import StretchFile
 from eigentree.inference.threads import in_order
 
@@ -32,30 +33,14 @@ if TYPE_CHECKING:
 __all__ = ["DiskNumbers", "NumberRows", "joined_rows"]
 
 
-class NumberRows(ABC):
-    """Rows with numbers that are not in memory; those without weight are left out.
+class NumberRows(OutOfCoreRows, ABC):
+    """Rows with `numbers` that are not in memory; those without weight are left out."""
 
-    Attributes
-    ----------
-    count : int
-    numbers : NumberColumns
-    margins : mapping of str to array
-        How often each code of each column occurs, by weight, missing cells last.
-    """
-
-    count: int
     numbers: NumberColumns
-    margins: Mapping[str, Floats]
-
-    @property
-    def weight(self) -> float:
-        """The total weight of the rows."""
-        return float(next(iter(self.margins.values())).sum())
 
     def with_missing(self) -> frozenset[str]:
         """Return the categories with missing cells."""
-        found = frozenset(name for name, counts in self.margins.items() if counts[-1] > 0)
-        return found - set(self.numbers.names)
+        return super().with_missing() - set(self.numbers.names)
 
     @abstractmethod
     def taken(self, places: Integers) -> MixedRows:

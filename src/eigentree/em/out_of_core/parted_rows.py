@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from eigentree.em.parameters import ParameterLayout
     from eigentree.graphs.graph import LatentGraph
 
-__all__ = ["MEMORY_CELLS", "CountParts", "PartedObjective", "PartedRows", "sampled_numbers"]
+__all__ = ["MEMORY_CELLS", "CountParts", "OutOfCoreRows", "PartedObjective", "PartedRows", "sampled_numbers"]
 
 MEMORY_CELLS = 2**25
 """Most cells of rows in memory, of a sample or of all rows that differ."""
@@ -51,8 +51,15 @@ def sampled_numbers(rows: int, size: int, random: np.random.Generator) -> Intege
     return np.sort(turned % rows)
 
 
-class PartedRows(ABC):
-    """Rows that are not in memory; `margins` say how often each code of each column occurs, missing cells last."""
+class OutOfCoreRows:
+    """Rows that are not in memory.
+
+    Attributes
+    ----------
+    count : int
+    margins : mapping of str to array
+        How often each code of each column occurs, by weight, missing cells last.
+    """
 
     count: int
     margins: Mapping[str, Floats]
@@ -65,6 +72,10 @@ class PartedRows(ABC):
     def with_missing(self) -> frozenset[str]:
         """Return the columns with missing cells."""
         return frozenset(name for name, counts in self.margins.items() if counts[-1] > 0)
+
+
+class PartedRows(OutOfCoreRows, ABC):
+    """Rows of categories that are not in memory."""
 
     def objective(
         self,

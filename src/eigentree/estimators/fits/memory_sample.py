@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from eigentree.data.tables.rows import Rows
     from eigentree.em.constraints import Constraints
     from eigentree.em.optimize.stopping import Stopping
-    from eigentree.em.out_of_core.number_rows import NumberRows
-    from eigentree.em.out_of_core.parted_rows import PartedRows
+    from eigentree.em.out_of_core.parted_rows import OutOfCoreRows, PartedRows
 
 __all__ = ["EMSettings", "parted_rows", "sampled_places", "some_of", "tried_places"]
 
@@ -92,7 +91,7 @@ def some_of(
 
 
 def sampled_places(
-    rows: PartedRows | NumberRows, settings: EMSettings, parameters: int, width: int, random: np.random.Generator
+    rows: OutOfCoreRows, settings: EMSettings, parameters: int, width: int, random: np.random.Generator
 ) -> tuple[Integers, Finish | None]:
     """Return the numbers of the rows in memory, and where a fit that begins with them ends, if elsewhere."""
     count = _finished_on(settings.finish_rows, rows.count, parameters)
@@ -113,7 +112,7 @@ def sampled_places(
 
 
 def tried_places(
-    rows: PartedRows | NumberRows,
+    rows: OutOfCoreRows,
     settings: EMSettings,
     width: int,
     random: np.random.Generator,
