@@ -70,7 +70,7 @@ def test_em_never_lowers_the_objective_and_its_gradient_is_that_of_differences(s
 
 def test_splitting_changes_no_probability_and_merging_undoes_it() -> None:
     whole, here = objective()
-    layout = whole.vector.grammar
+    layout = whole.layout.grammar
     grammar = Grammar(layout, here, whole.backoff)
     wanted = layout.states + np.arange(len(layout.states)) % 3
     split = StateMap.split(layout.states, wanted)

@@ -10,7 +10,6 @@ from numpy.testing import assert_allclose
 
 import eigentree as et
 from eigentree.em.chain_fit import ChainLayout, ChainObjective
-from eigentree.em.estep.expectation import Expectation
 from eigentree.em.estep.unique_rows import DistinctRows
 from eigentree.em.optimize.lbfgs import LBFGS, MEMORY
 from eigentree.em.optimize.objective import Evaluation
@@ -112,9 +111,7 @@ def test_only_the_last_steps_are_remembered() -> None:
 def problem_of(graph: et.LatentGraph, rows: np.ndarray) -> TreeObjective:
     states = [graph.states[name] for name in graph.observed]
     kept = DistinctRows.of(rows.astype(np.uint8), states, np.ones(len(rows)))
-    expectation = Expectation.of(graph, (), len(kept.codes))
-    none = np.zeros(expectation.layout.size)
-    return TreeObjective(expectation, expectation.coded(kept.codes, kept.weights), kept.first, none, 1)
+    return TreeObjective.of(graph, kept, (), 0.0)
 
 
 def chain_problem() -> ChainObjective:

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from eigentree.data.tables.columns import Columns
 from eigentree.data.tables.rows import Rows
-from eigentree.em.estep.expectation import Expectation
 from eigentree.em.estep.unique_rows import DistinctRows, columns_with_missing
 from eigentree.em.init.trees import completed
 from eigentree.em.parameters import ParameterLayout
@@ -24,9 +23,7 @@ def problem_of(network: LatentNetwork, rows: np.ndarray, weights: np.ndarray | N
     graph = network.graph
     codes = Rows.of(rows, Columns.of(graph)).encode()
     distinct = DistinctRows.of(codes, Columns.of(graph).states, np.ones(len(rows)) if weights is None else weights)
-    expectation = Expectation.of(graph, columns_with_missing(distinct.codes, graph), len(distinct.codes))
-    none = np.zeros(expectation.layout.size)
-    return TreeObjective(expectation, expectation.coded(distinct.codes, distinct.weights), distinct.first, none, 1)
+    return TreeObjective.of(graph, distinct, columns_with_missing(distinct.codes, graph), 0.0)
 
 
 @settings(max_examples=25, deadline=None)

@@ -181,13 +181,13 @@ class SequenceObjective(Objective):
 
     Attributes
     ----------
-    chain : ChainLayout
+    layout : ChainLayout
     walk : SequencePass or NumberPass
     prior : array
         The pseudo-count of each entry of the tables.
     """
 
-    chain: ChainLayout
+    layout: ChainLayout
     walk: SequencePass | NumberPass
 
     initialisers: ClassVar[Mapping[Any, Callable[[Any, np.random.Generator], Floats]]]
@@ -195,11 +195,6 @@ class SequenceObjective(Objective):
 
     pool: ClassVar[tuple[str, ...]]
     """The initialisers of a multi-start, in turn."""
-
-    @property
-    def layout(self) -> ChainLayout:
-        """Where each parameter stands."""
-        return self.chain
 
     @cached_property
     def weight(self) -> float:
@@ -230,7 +225,7 @@ class SequenceObjective(Objective):
 class ChainObjective(SequenceObjective):
     """The objective of sequences of categories."""
 
-    chain: ChainLayout
+    layout: ChainLayout
     walk: SequencePass
     prior: Floats
 
@@ -356,7 +351,7 @@ def with_free_states(fit: ChainFit, pseudo_counts: float, sticky: float) -> Chai
 
     def free(objective: SequenceObjective, *counts: float) -> SequenceObjective:
         layout = replace(objective.layout, known_states=False)
-        return replace(objective, chain=layout, prior=layout.prior(*counts))  # type: ignore[type-var]
+        return replace(objective, layout=layout, prior=layout.prior(*counts))  # type: ignore[type-var]
 
     held = None if fit.validation is None else free(fit.validation, 0.0, 0.0)
     return replace(fit, whole=free(fit.whole, pseudo_counts, sticky), validation=held)
@@ -393,7 +388,7 @@ def _numbered(whole: SequenceObjective, parameters: Floats) -> Floats:
     layout = whole.layout
     order = np.arange(layout.states)
     if layout.allowed[0].all():
-        free = replace(whole, chain=replace(layout, known_states=False))  # type: ignore[type-var]
+        free = replace(whole, layout=replace(layout, known_states=False))  # type: ignore[type-var]
         shown = layout.parts(free.counted(parameters).counts)[1][-1]
         order = linear_sum_assignment(-np.repeat(shown.T, layout.states_per_label, axis=0))[1]
     return layout.mixed(layout.relabelled(parameters, order), MIXED)

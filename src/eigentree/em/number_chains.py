@@ -107,18 +107,13 @@ class NumberChainLayout(ChainLayout):
 class NumberChainObjective(SequenceObjective):
     """The objective of sequences with number channels."""
 
-    chain: NumberChainLayout
+    layout: NumberChainLayout
     walk: NumberPass
     prior: Floats
 
     is_accelerable = False
     initialisers = NUMBER_KINDS
     pool: ClassVar[tuple[str, ...]] = ("clusters", "windows", "merged", "random")
-
-    @property
-    def layout(self) -> NumberChainLayout:
-        """Where each parameter stands."""
-        return self.chain
 
     def shown(self, counts: Floats) -> tuple[list[Floats], list[Emission]]:
         """Return tables of counts and emissions that follow from how often each step is in each state."""

@@ -29,18 +29,17 @@ class TreeObjective(Objective):
     """The objective of rows in memory: log-likelihood plus log prior.
 
     The M-step is the relative frequency of each expected count, for the CPTs of a directed graph and the clique
-    conditionals (Eq. 6) of an undirected one alike; `constrained` says what is fixed or equal, if anything is. The
-    user knows rows by their `numbers`. Single precision is enough for runs that end long before its last digits
-    matter.
+    conditionals (Eq. 6) of an undirected one alike. The user knows rows by their `numbers`. Single precision is
+    enough for runs that end long before its last digits matter.
     """
 
+    layout: ParameterLayout
     expectation: Expectation
     rows: CodedRows
     numbers: Integers
     prior: Floats
     threads: int
     single: bool = False
-    constrained: ConstrainedLayout | None = None
 
     @classmethod
     def of(
@@ -59,12 +58,7 @@ class TreeObjective(Objective):
         states = {name: graph.states[name] for name in graph.observed}
         layout = constrained or expectation.layout
         prior = layout.prior(margins(rows.codes, rows.weights, states), pseudo_counts)
-        return cls(expectation, coded, rows.first, prior, threads, single, constrained)
-
-    @property
-    def layout(self) -> ParameterLayout:
-        """Where each parameter stands."""
-        return self.constrained or self.expectation.layout
+        return cls(layout, expectation, coded, rows.first, prior, threads, single)
 
     @cached_property
     def weight(self) -> float:

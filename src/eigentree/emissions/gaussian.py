@@ -22,7 +22,85 @@ __all__ = ["Diagonal", "Gaussian"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Gaussian(Emission):
+class IndependentNormal(Emission):
+    """Normal distributions of columns that are independent in each state, or of one column.
+
+    Arrays have an axis of columns, last, unless there can be only one column.
+    """
+
+    domains = MappingProxyType({"variance": "positive"})
+    units = MappingProxyType({"mean": "variance"})
+
+    mean: Floats = field(metadata=PARAMETER)
+    variance: Floats = field(metadata=PARAMETER)
+    prior_rows: float
+    prior_variance: Any
+    centre: Any
+
+    @property
+    def width(self) -> int:
+        """Number of columns."""
+        return int(self._means.shape[1])
+
+    @property
+    def n_parameters(self) -> int:
+        """A mean and a variance of each column for each state."""
+        return 2 * int(self.mean.size)
+
+    @property
+    def _means(self) -> Floats:
+        """The means, shape (states, columns)."""
+        return self.mean if self.groups else self.mean[:, None]
+
+    @property
+    def _variances(self) -> Floats:
+        """The variances, shape (states, columns)."""
+        return self.variance if self.groups else self.variance[:, None]
+
+    def lines(self, features: Any) -> Floats:
+        """Return the log density of the known cells of each row in each state."""
+        return _normal_lines(features, self._means, self._variances)
+
+    def maximised(self, statistics: Floats) -> Self:
+        """Return mean and variance of the rows of each state, the prior's included."""
+        weight, total, squares = np.moveaxis(statistics, 1, 0)
+        seen = weight > 0
+        mean = np.divide(total, weight, out=self.mean - self.centre, where=seen)
+        spread = np.maximum(squares - weight * mean**2, 0.0) + self.prior_rows * self.prior_variance
+        variance = np.divide(spread, weight + self.prior_rows, out=self.variance.copy(), where=seen)
+        # Rounding leaves this much of the variance of equal cells.
+        floor = np.finfo(np.float64).eps * (self.prior_variance + mean**2)
+        return replace(self, mean=mean + self.centre, variance=np.maximum(variance, floor))
+
+    def score(self, statistics: Floats) -> Mapping[str, Floats]:
+        """Return the gradient of expected log-likelihood plus log prior by mean and variance."""
+        weight, total, squares = np.moveaxis(statistics, 1, 0)
+        apart = self.mean - self.centre
+        spread = squares - 2.0 * apart * total + weight * apart**2 + self.prior_rows * self.prior_variance
+        of_variance = 0.5 * (spread / self.variance - weight - self.prior_rows) / self.variance
+        return {"mean": (total - weight * apart) / self.variance, "variance": of_variance}
+
+    def log_prior(self) -> float:
+        """Return the log density of the prior's rows."""
+        return -0.5 * self.prior_rows * float(np.sum(np.log(self.variance) + self.prior_variance / self.variance))
+
+    def moments(self, cells: Floats) -> tuple[Floats, Floats]:
+        """Return mean and variance of each cell in each state."""
+        missing = np.isnan(cells)[:, None, :]
+        return np.where(missing, self._means, cells[:, None, :]), np.where(missing, self._variances, 0.0)
+
+    def cdf(self, values: Floats, cells: Floats) -> Floats:
+        """Return P(cell <= value | state)."""
+        return np.asarray(ndtr((values[:, None, :] - self._means) / np.sqrt(self._variances)))
+
+    def sampled(self, cells: Floats, states: Integers, random: np.random.Generator) -> Floats:
+        """Return the cells with missing ones sampled given the state of each row."""
+        drawn = self._means[states] + np.sqrt(self._variances)[states] * random.normal(size=cells.shape)
+        return np.where(np.isnan(cells), drawn, cells)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Gaussian(IndependentNormal):
     """A normal distribution of one column in each state.
 
     Parameters
@@ -38,12 +116,7 @@ class Gaussian(Emission):
     """
 
     family: ClassVar[str] = "gaussian"
-    domains = MappingProxyType({"variance": "positive"})
-    units = MappingProxyType({"mean": "variance"})
 
-    mean: Floats = field(metadata=PARAMETER)
-    variance: Floats = field(metadata=PARAMETER)
-    prior_rows: float
     prior_variance: float
     centre: float
 
@@ -54,67 +127,15 @@ class Gaussian(Emission):
         every = np.ones(states)
         return cls(mean * every, variance * every, prior_rows, variance / states**2, mean)
 
-    @property
-    def width(self) -> int:
-        """Number of columns: one."""
-        return 1
-
-    @property
-    def n_parameters(self) -> int:
-        """A mean and a variance for each state."""
-        return 2 * len(self.mean)
-
-    def lines(self, features: Any) -> Floats:
-        """Return the log density of each row in each state."""
-        return _normal_lines(features, self.mean[:, None], self.variance[:, None])
-
     def statistics(self, features: Any, counts: Floats) -> Floats:
         """Return weight, sum and sum of squares around `centre`, shape (states, 3)."""
         known = ~np.isnan(features[:, 0])
         own, x = counts[known], features[known, 0] - self.centre
         return np.asarray(own.T @ np.stack([np.ones_like(x), x, x * x], axis=1))
 
-    def maximised(self, statistics: Floats) -> Self:
-        """Return mean and variance of the rows of each state, the prior's included."""
-        weight, total, squares = statistics.T
-        seen = weight > 0
-        mean = np.divide(total, weight, out=self.mean - self.centre, where=seen)
-        spread = np.maximum(squares - weight * mean**2, 0.0) + self.prior_rows * self.prior_variance
-        rows = weight + self.prior_rows
-        variance = np.divide(spread, rows, out=self.variance.copy(), where=seen & (rows > 0))
-        # Rounding leaves this much of the variance of equal cells.
-        floor = np.finfo(np.float64).eps * (self.prior_variance + mean**2)
-        return replace(self, mean=mean + self.centre, variance=np.maximum(variance, floor))
-
-    def score(self, statistics: Floats) -> Mapping[str, Floats]:
-        """Return the gradient of expected log-likelihood plus log prior by mean and variance."""
-        return _normal_score(self, statistics)
-
-    def log_prior(self) -> float:
-        """Return the log density of the prior's rows."""
-        spread = np.log(self.variance) + self.prior_variance / self.variance
-        return -0.5 * self.prior_rows * float(spread.sum())
-
-    def moments(self, cells: Floats) -> tuple[Floats, Floats]:
-        """Return mean and variance of each cell in each state."""
-        missing = np.isnan(cells)[:, None, :]
-        return (
-            np.where(missing, self.mean[:, None], cells[:, None, :]),
-            np.where(missing, self.variance[:, None], 0.0),
-        )
-
-    def cdf(self, values: Floats, cells: Floats) -> Floats:
-        """Return P(cell <= value | state)."""
-        return np.asarray(ndtr((values[:, None, :] - self.mean[:, None]) / np.sqrt(self.variance)[:, None]))
-
-    def sampled(self, cells: Floats, states: Integers, random: np.random.Generator) -> Floats:
-        """Return the cells with missing ones sampled given the state of each row."""
-        drawn = self.mean[states] + np.sqrt(self.variance)[states] * random.normal(size=len(states))
-        return np.where(np.isnan(cells), drawn[:, None], cells)
-
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Diagonal(Emission):
+class Diagonal(IndependentNormal):
     """Normal distributions of a group of columns that are independent in each state.
 
     Parameters
@@ -130,14 +151,6 @@ class Diagonal(Emission):
 
     family: ClassVar[str] = "diagonal"
     groups: ClassVar[bool] = True
-    domains = Gaussian.domains
-    units = Gaussian.units
-
-    mean: Floats = field(metadata=PARAMETER)
-    variance: Floats = field(metadata=PARAMETER)
-    prior_rows: float
-    prior_variance: Floats
-    centre: Floats
 
     @classmethod
     def started(cls, cells: Floats, weights: Floats, states: int, *, prior_rows: float = 1.0) -> Self:
@@ -146,67 +159,11 @@ class Diagonal(Emission):
         every = np.ones((states, 1))
         return cls(mean * every, variance * every, prior_rows, variance / states ** (2 / len(mean)), mean)
 
-    @property
-    def width(self) -> int:
-        """Number of columns."""
-        return int(self.mean.shape[1])
-
-    @property
-    def n_parameters(self) -> int:
-        """A mean and a variance of each column for each state."""
-        return 2 * int(self.mean.size)
-
-    def lines(self, features: Any) -> Floats:
-        """Return the log density of the known cells of each row in each state."""
-        return _normal_lines(features, self.mean, self.variance)
-
     def statistics(self, features: Any, counts: Floats) -> Floats:
         """Return weight, sum and sum of squares around `centre`, shape (states, 3, columns)."""
         known = ~np.isnan(features)
         x = np.where(known, features - self.centre, 0.0)
         return np.stack([counts.T @ known, counts.T @ x, counts.T @ np.square(x)], axis=1)
-
-    def maximised(self, statistics: Floats) -> Self:
-        """Return mean and variance of the rows of each state, the prior's included."""
-        weight, total, squares = statistics[:, 0], statistics[:, 1], statistics[:, 2]
-        seen = weight > 0
-        mean = np.divide(total, weight, out=self.mean - self.centre, where=seen)
-        spread = np.maximum(squares - weight * mean**2, 0.0) + self.prior_rows * self.prior_variance
-        variance = np.divide(spread, weight + self.prior_rows, out=self.variance.copy(), where=seen)
-        # Rounding leaves this much of the variance of equal cells.
-        floor = np.finfo(np.float64).eps * (self.prior_variance + mean**2)
-        return replace(self, mean=mean + self.centre, variance=np.maximum(variance, floor))
-
-    def score(self, statistics: Floats) -> Mapping[str, Floats]:
-        """Return the gradient of expected log-likelihood plus log prior by mean and variance."""
-        return _normal_score(self, statistics)
-
-    def log_prior(self) -> float:
-        """Return the log density of the prior's rows."""
-        return -0.5 * self.prior_rows * float(np.sum(np.log(self.variance) + self.prior_variance / self.variance))
-
-    def moments(self, cells: Floats) -> tuple[Floats, Floats]:
-        """Return mean and variance of each cell in each state."""
-        missing = np.isnan(cells)[:, None, :]
-        return np.where(missing, self.mean, cells[:, None, :]), np.where(missing, self.variance, 0.0)
-
-    def cdf(self, values: Floats, cells: Floats) -> Floats:
-        """Return P(cell <= value | state)."""
-        return np.asarray(ndtr((values[:, None, :] - self.mean) / np.sqrt(self.variance)))
-
-    def sampled(self, cells: Floats, states: Integers, random: np.random.Generator) -> Floats:
-        """Return the cells with missing ones sampled given the state of each row."""
-        drawn = self.mean[states] + np.sqrt(self.variance)[states] * random.normal(size=cells.shape)
-        return np.where(np.isnan(cells), drawn, cells)
-
-
-def _normal_score(own: Gaussian | Diagonal, statistics: Floats) -> Mapping[str, Floats]:
-    """Return the gradient with respect to mean and variance, given weights, sums and squares around `centre`."""
-    weight, total, squares = np.moveaxis(statistics, 1, 0)
-    apart = own.mean - own.centre
-    spread = squares - 2.0 * apart * total + weight * apart**2 + own.prior_rows * own.prior_variance
-    of_variance = 0.5 * (spread / own.variance - weight - own.prior_rows) / own.variance
-    return {"mean": (total - weight * apart) / own.variance, "variance": of_variance}
 
 
 def _normal_lines(cells: Floats, mean: Floats, variance: Floats) -> Floats:

@@ -143,7 +143,7 @@ class DurationObjective(NumberChainObjective):
     `prior` has the pseudo-counts of tables and then those of durations.
     """
 
-    chain: DurationLayout
+    layout: DurationLayout
 
     @classmethod
     def of(
@@ -155,11 +155,6 @@ class DurationObjective(NumberChainObjective):
         )
         walk = NumberPass.of_distinct(sequences, weights, layout.numbers, threads, part_steps=together)
         return cls(layout, walk, prior)
-
-    @property
-    def layout(self) -> DurationLayout:
-        """Where each parameter stands."""
-        return self.chain
 
     def parted(self, parameters: Floats) -> tuple[Floats, tuple[Any, ...]]:
         """Return the tables of a vector of parameters, end to end, the emissions, and last the durations."""

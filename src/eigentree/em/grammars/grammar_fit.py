@@ -63,13 +63,13 @@ class GrammarFit:
 
     def under(self, mapped: StateMap) -> GrammarFit:
         """Return the fit with the states that a map leads to."""
-        before = self.whole.vector.grammar
+        before = self.whole.layout.grammar
         layout = mapped.layout(before)
         backoff = mapped.backoff(self.whole.backoff, before)
         vector = GrammarVector(layout)
         prior = self.pseudo_counts * plain_grammar(layout, self.roots)
-        whole = replace(self.whole, vector=vector, backoff=backoff, prior=prior)
-        held = self.held and replace(self.held, vector=vector, backoff=backoff, prior=np.zeros_like(prior))
+        whole = replace(self.whole, layout=vector, backoff=backoff, prior=prior)
+        held = self.held and replace(self.held, layout=vector, backoff=backoff, prior=np.zeros_like(prior))
         return replace(self, whole=whole, held=held)
 
     def weighing(self, used: list[Floats]) -> GrammarFit:
@@ -86,7 +86,7 @@ class GrammarFit:
     @property
     def layout(self) -> GrammarLayout:
         """Where each parameter stands."""
-        return self.whole.vector.grammar
+        return self.whole.layout.grammar
 
     @property
     def stopping(self) -> Stopping:
@@ -113,7 +113,7 @@ def fit_from_random(
     fit = fit.under(StateMap.split(fit.layout.states, fit.most))
     plain = plain_grammar(fit.layout, fit.roots)
     candidates = [
-        Candidate("random", partial(perturbed, fit.whole.vector, plain, NOISE, random)) for _ in range(n_init)
+        Candidate("random", partial(perturbed, fit.whole.layout, plain, NOISE, random)) for _ in range(n_init)
     ]
     return ((fit, fit.whole, state) for state in fit.runs(candidates))
 
@@ -138,7 +138,7 @@ def _grown(fit: GrammarFit, random: np.random.Generator) -> tuple[GrammarFit, Fl
         wanted = np.minimum(2 * states, fit.most)
         split = StateMap.split(states, wanted)
         larger = fit.under(split)
-        start = perturbed(larger.whole.vector, split.values(values, fit.layout), NOISE, random)
+        start = perturbed(larger.whole.layout, split.values(values, fit.layout), NOISE, random)
         values = larger.short_run(start)
         counts = larger.whole.counted(values).counts
         used = [larger.layout.block(counts, label).sum(axis=1) for label in range(len(states))]

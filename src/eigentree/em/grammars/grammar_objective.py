@@ -98,7 +98,7 @@ class GrammarObjective(Objective):
 
     Attributes
     ----------
-    vector : GrammarVector
+    layout : GrammarVector
     blocks : sequence of TreeRows
         The trees, which need not all be in memory.
     weights : array, shape (trees,)
@@ -109,17 +109,12 @@ class GrammarObjective(Objective):
     threads : int
     """
 
-    vector: GrammarVector
+    layout: GrammarVector
     blocks: Sequence[TreeRows]
     weights: Floats
     backoff: Backoff
     prior: Floats
     threads: int = 1
-
-    @property
-    def layout(self) -> GrammarVector:
-        """Where each parameter stands."""
-        return self.vector
 
     @cached_property
     def first(self) -> Integers:
@@ -157,7 +152,7 @@ class GrammarObjective(Objective):
         return math.fsum(in_order(run, len(self.blocks), self.threads))
 
     def _arrays(self, parameters: Floats) -> GrammarArrays:
-        return grammar_arrays(self.vector.grammar, parameters, self.backoff)
+        return grammar_arrays(self.layout.grammar, parameters, self.backoff)
 
     def _weighted(self, block: int) -> tuple[TreeRows, Floats]:
         return self.blocks[block], self.weights[self.first[block] : self.first[block + 1]]

@@ -116,7 +116,7 @@ def merge_losses(
     used : sequence of arrays, shape (states,)
         For each label, how often each state occurs.
     """
-    layout = objective.vector.grammar
+    layout = objective.layout.grammar
     arrays = grammar_arrays(layout, values, objective.backoff)
     tried = [np.flatnonzero(own) for own in pairs]
 

@@ -169,7 +169,7 @@ class InputObjective(SequenceObjective):
     occur.
     """
 
-    chain: InputLayout
+    layout: InputLayout
     walk: NumberPass
     prior: Floats
 
@@ -185,11 +185,6 @@ class InputObjective(SequenceObjective):
         return cls(
             layout, NumberPass.of_distinct(sequences, weights, layout.numbers, threads, depends=shown, **how), prior
         )
-
-    @property
-    def layout(self) -> InputLayout:
-        """Where each parameter stands."""
-        return self.chain
 
     @cached_property
     def plain(self) -> SequenceObjective:

@@ -183,8 +183,7 @@ class NumberObjective(Objective):
 
     is_accelerable: ClassVar[bool] = False
 
-    vectors: MixedLayout
-    prior: Floats
+    layout: MixedLayout
 
     @abstractmethod
     def expected_parts(self, tables: Floats, emissions: Sequence[Any]) -> Responsibilities:
@@ -193,11 +192,6 @@ class NumberObjective(Objective):
     def counted(self, parameters: Floats) -> ExpectedCounts:
         """Return the expected counts of the tables and the log-likelihood of all rows."""
         return self.expected_parts(*self.parted(parameters))[0]
-
-    @property
-    def layout(self) -> MixedLayout:
-        """Where each parameter stands."""
-        return self.vectors
 
     def parted(self, parameters: Floats) -> tuple[Floats, tuple[Any, ...]]:
         """Return the tables of a vector of parameters, end to end, and the emissions."""
@@ -213,7 +207,7 @@ class NumberObjective(Objective):
 class MixedObjective(NumberObjective):
     """The objective of rows with numbers in memory: log-likelihood, log prior of tables and of each emission."""
 
-    vectors: MixedLayout
+    layout: MixedLayout
     stretches: Sequence[Stretch]
     numbers: Sequence[Integers]
     prior: Floats

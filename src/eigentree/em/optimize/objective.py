@@ -129,15 +129,13 @@ class Evaluation(NamedTuple):
 class Objective(ABC):
     """The log-likelihood of data plus the log density of a Dirichlet prior: log entries times pseudo-counts."""
 
+    layout: SimplexVector
+    """Where each parameter stands in one vector."""
+
     prior: Floats
 
     is_accelerable: ClassVar[bool] = True
     """Whether all parameters are entries of distributions, which quasi-Newton steps are made for."""
-
-    @property
-    @abstractmethod
-    def layout(self) -> SimplexVector:
-        """Where each entry of the tables stands in the vector of parameters."""
 
     @property
     @abstractmethod

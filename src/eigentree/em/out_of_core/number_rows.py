@@ -107,7 +107,7 @@ class DiskNumbers(NumberRows):
 class DiskObjective(NumberObjective):
     """The objective of rows with numbers on disk: one stretch after another is read and passed."""
 
-    vectors: MixedLayout
+    layout: MixedLayout
     names: tuple[str, ...]
     file: _RowFile
     missing: frozenset[str]
@@ -139,7 +139,7 @@ class DiskObjective(NumberObjective):
 
     def _stretch(self, number: int) -> MixedObjective:
         rows = self.file.part(number)
-        return MixedObjective.of(self.vectors, self.names, rows, self.missing, 0.0)
+        return MixedObjective.of(self.layout, self.names, rows, self.missing, 0.0)
 
 
 class _RowFile(StretchFile):

@@ -67,7 +67,7 @@ class ClusterNumbers(ClusterParts, NumberRows):
 class ClusterObjective(NumberObjective):
     """The objective of rows with numbers on workers, each partition of which is an objective there."""
 
-    vectors: MixedLayout
+    layout: MixedLayout
     parts: Partitions
     total: PartSummary
     prior: Floats

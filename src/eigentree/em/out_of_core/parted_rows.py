@@ -89,8 +89,8 @@ class PartedRows(OutOfCoreRows, ABC):
         """Return the objective of all rows, or of those of some numbers."""
         expectation = Expectation.of(graph, missing, self.count if numbers is None else len(numbers))
         count, weight = self._counting(expectation, numbers, threads)
-        prior = (constrained or expectation.layout).prior(self.margins, pseudo_counts)
-        return PartedObjective(expectation, count, weight, prior, numbers, constrained)
+        layout = constrained or expectation.layout
+        return PartedObjective(layout, count, weight, layout.prior(self.margins, pseudo_counts), numbers)
 
     @abstractmethod
     def few(self) -> DistinctRows | None:
@@ -115,17 +115,11 @@ class PartedRows(OutOfCoreRows, ABC):
 class PartedObjective(Objective):
     """The objective of rows in parts; of a sample, `numbers` are those by which the user knows the rows."""
 
-    expectation: Expectation
+    layout: ParameterLayout
     count_parts: CountParts
     total: float
     prior: Floats
     numbers: Integers | None = None
-    constrained: ConstrainedLayout | None = None
-
-    @property
-    def layout(self) -> ParameterLayout:
-        """Where each parameter stands."""
-        return self.constrained or self.expectation.layout
 
     @property
     def weight(self) -> float:

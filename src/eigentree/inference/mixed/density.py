@@ -53,13 +53,33 @@ class NumberDensity(ABC):
 
     name: str
 
-    @abstractmethod
     def pdf(self, x: ArrayLike) -> Floats:
-        """Return the density at some numbers."""
+        """Return the density at some numbers; of a count, the probability."""
+        return self._pdf(number_points(x))
 
-    @abstractmethod
     def cdf(self, x: ArrayLike) -> Floats:
         """Return P(number <= x)."""
+        return self._cdf(number_points(x))
+
+    def quantile(self, q: ArrayLike) -> Floats:
+        """Return the numbers below which these shares lie."""
+        return self._quantiles(checked_quantiles(q))
+
+    def sample(self, n: int = 1, random_state: Seed = None) -> Floats:
+        """Return numbers that are sampled from it."""
+        return self._sampled(whole_number("n", n), generator(random_state))
+
+    @abstractmethod
+    def _pdf(self, x: Floats) -> Floats: ...
+
+    @abstractmethod
+    def _cdf(self, x: Floats) -> Floats: ...
+
+    @abstractmethod
+    def _quantiles(self, shares: list[float]) -> Floats: ...
+
+    @abstractmethod
+    def _sampled(self, n: int, random: np.random.Generator) -> Floats: ...
 
     @property
     @abstractmethod
@@ -70,14 +90,6 @@ class NumberDensity(ABC):
     @abstractmethod
     def std(self) -> float:
         """The standard deviation."""
-
-    @abstractmethod
-    def quantile(self, q: ArrayLike) -> Floats:
-        """Return the numbers below which these shares lie."""
-
-    @abstractmethod
-    def sample(self, n: int = 1, random_state: Seed = None) -> Floats:
-        """Return numbers that are sampled from it."""
 
     @property
     def whole(self) -> bool:
@@ -125,9 +137,7 @@ class ConditionalDensity(NumberDensity):
     cells: Floats
     place: int
 
-    def pdf(self, x: ArrayLike) -> Floats:
-        """Return the density at some numbers; of a count, the probability."""
-        x = number_points(x)
+    def _pdf(self, x: Floats) -> Floats:
         rows = np.repeat(self.cells[None], len(x), axis=0)
         before = self.emission.log_prob(self.cells[None])
         rows[:, self.place] = x
@@ -135,9 +145,7 @@ class ConditionalDensity(NumberDensity):
             density: Floats = np.exp(self.emission.log_prob(rows) - before) @ self.weights
         return density
 
-    def cdf(self, x: ArrayLike) -> Floats:
-        """Return P(number <= x)."""
-        x = number_points(x)
+    def _cdf(self, x: Floats) -> Floats:
         cells = np.repeat(self.cells[None], len(x), axis=0)
         below: Floats = self.emission.cdf_of(cells, self.place)(x) @ self.weights
         return below
@@ -164,15 +172,11 @@ class ConditionalDensity(NumberDensity):
         mean, variance = (float(own[0, self.place]) for own in found)
         return mean, variance
 
-    def quantile(self, q: ArrayLike) -> Floats:
-        """Return the numbers below which these shares lie."""
+    def _quantiles(self, shares: list[float]) -> Floats:
         known = (self.emission, self.cells[None], self.weights[None], self.place)
-        return np.asarray(mixture_quantiles(*known, checked_quantiles(q))[0])
+        return np.asarray(mixture_quantiles(*known, shares)[0])
 
-    def sample(self, n: int = 1, random_state: Seed = None) -> Floats:
-        """Return numbers that are sampled from it."""
-        whole_number("n", n)
-        random = generator(random_state)
+    def _sampled(self, n: int, random: np.random.Generator) -> Floats:
         states = random.choice(len(self.weights), n, p=self.weights)
         cells = np.repeat(self.cells[None], n, axis=0)
         return self.emission.sampled(cells, states, random)[:, self.place]

@@ -9,15 +9,11 @@ import numpy as np
 
 from eigentree.core.trees.categorical_sampling import choose
 from eigentree.counting.levels.hats import LEVELS, numbers_in_levels
-from eigentree.inference.mixed.density import NumberDensity, number_points
-from eigentree.validation import checked_quantiles, generator
+from eigentree.inference.mixed.density import NumberDensity
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-
     from eigentree.arrays import Floats
     from eigentree.counting.levels.hats import HatScale
-    from eigentree.validation import Seed
 
 __all__ = ["LevelDensity"]
 
@@ -38,14 +34,11 @@ class LevelDensity(NumberDensity):
     weights: Floats
     scale: HatScale
 
-    def pdf(self, x: ArrayLike) -> Floats:
-        """Return the density at some numbers."""
-        values = number_points(x)
-        return np.asarray(self.weights[self.scale.levels(values)] * np.exp(self.scale.log_density(values)))
+    def _pdf(self, x: Floats) -> Floats:
+        return np.asarray(self.weights[self.scale.levels(x)] * np.exp(self.scale.log_density(x)))
 
-    def cdf(self, x: ArrayLike) -> Floats:
-        """Return P(number <= x)."""
-        places = self.scale.marginal.cdf(number_points(x)) * LEVELS
+    def _cdf(self, x: Floats) -> Floats:
+        places = self.scale.marginal.cdf(x) * LEVELS
         below = np.concatenate([[0.0], np.cumsum(self.weights)])
         return np.asarray(np.interp(places, np.arange(LEVELS + 1), below))
 
@@ -59,12 +52,9 @@ class LevelDensity(NumberDensity):
         """The standard deviation."""
         return float(np.sqrt(max(float(self.weights @ self.scale.squares) - self.mean**2, 0.0)))
 
-    def quantile(self, q: ArrayLike) -> Floats:
-        """Return the numbers below which these shares lie."""
-        return np.asarray(self.scale.quantiles(self.weights[None], checked_quantiles(q))[0])
+    def _quantiles(self, shares: list[float]) -> Floats:
+        return np.asarray(self.scale.quantiles(self.weights[None], shares)[0])
 
-    def sample(self, n: int = 1, random_state: Seed = None) -> Floats:
-        """Return numbers that are sampled from it."""
-        random = generator(random_state)
+    def _sampled(self, n: int, random: np.random.Generator) -> Floats:
         levels = choose(self.weights.cumsum()[None], np.zeros(n, np.int64), random.random(n))
         return numbers_in_levels(levels[:, None].astype(np.float64), [self.scale], random)[:, 0]
