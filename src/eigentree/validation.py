@@ -40,6 +40,7 @@ __all__ = [
     "one_by_one",
     "one_of",
     "our_arithmetic",
+    "plain_number",
     "whole_number",
 ]
 
@@ -133,6 +134,16 @@ def as_float(value: Any) -> float:
         return float(value)
     except OverflowError:
         return math.inf if value == abs(value) else -math.inf
+
+
+def plain_number(value: Any) -> Any:
+    """Return a number of numpy's, or a fraction, as one of Python's own; what is none, or too large, as it is."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        return value
+    if isinstance(value, Integral):
+        return int(value)
+    number = as_float(value)
+    return value if math.isinf(number) else number
 
 
 def one_of(

@@ -8,6 +8,8 @@ import math
 import pickle
 import warnings
 from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -651,3 +653,29 @@ def test_nltcs_is_far_from_independent(structure: et.zoo.Template) -> None:
     assert_allclose(np.exp(model.score_samples(all_rows(model.graph_))).sum(), 1.0, atol=1e-9)
     assert apart == pytest.approx(-9.2336, abs=2e-3)
     assert learned > -7.5
+
+
+@pytest.mark.parametrize(
+    ("plain", "other"),
+    [
+        (
+            et.OnlineEMJunctionTree(et.zoo.Mixture(2), batch_size=100, passes=2, stepsize=0.75, random_state=0),
+            {"batch_size": np.int8(100), "passes": np.uint8(2), "stepsize": Fraction(3, 4)},
+        ),
+        (
+            et.EMJunctionTree(et.zoo.Mixture(2), n_init=2, validation_fraction=0.25, n_jobs=2, random_state=0),
+            {"n_init": np.int8(2), "validation_fraction": Fraction(1, 4), "n_jobs": np.int8(2)},
+        ),
+    ],
+)
+def test_numbers_of_other_types_are_the_same_parameters(plain: Any, other: dict[str, Any]) -> None:
+    rows = et.LatentNetwork.random(et.zoo.mixture(4, 2, 3), seed=0).sample(300, seed=1)
+    model = clone(plain).set_params(**other).fit(rows)
+    assert_array_equal(model.score_samples(rows), clone(plain).fit(rows).score_samples(rows))
+    assert all(getattr(model, name) is value for name, value in other.items()), "they are as they were given"
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_states_of_a_small_type_are_as_many() -> None:
+    model = et.SpectralHMM(np.int8(12), order=np.int8(2)).fit(["ABAB", "AABB"] * 20)
+    assert type(model.hidden_states) is np.int8

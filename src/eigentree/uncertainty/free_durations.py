@@ -11,7 +11,7 @@ import numpy as np
 
 from eigentree.em.durations.duration_objective import DurationLayout, DurationObjective
 from eigentree.uncertainty.free_tables import FreeTables
-from eigentree.uncertainty.information import PartedModel, central_differences
+from eigentree.uncertainty.information import FreeModel, central_differences
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -75,7 +75,7 @@ class FreeDurations:
 
 
 @dataclass(frozen=True, eq=False)
-class DurationModel(PartedModel):
+class DurationModel(FreeModel):
     """A fitted hidden semi-Markov model, whose parts are its tables and its durations."""
 
     @cached_property

@@ -14,7 +14,7 @@ from eigentree.em.inputs.input_objective import InputLayout, InputObjective, gra
 from eigentree.emissions.covariates.multinomial_logit import information
 from eigentree.inference.sequences.input_chain import InputTables
 from eigentree.uncertainty.free_tables import FreeTables
-from eigentree.uncertainty.information import PartedModel
+from eigentree.uncertainty.information import FreeModel
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -103,7 +103,7 @@ class FreeLogits:
 
 
 @dataclass(frozen=True, eq=False)
-class InputModel(PartedModel):
+class InputModel(FreeModel):
     """A fitted hidden Markov model with inputs, whose parts are its tables."""
 
     @cached_property

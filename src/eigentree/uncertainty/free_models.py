@@ -32,7 +32,7 @@ from eigentree.inference.sequences.tree_chain import TreeChain, pass_of
 from eigentree.uncertainty.free_durations import DurationModel, duration_objective
 from eigentree.uncertainty.free_inputs import InputModel, input_objective
 from eigentree.uncertainty.free_tables import FreeTables
-from eigentree.uncertainty.information import FreeModel, PartedModel
+from eigentree.uncertainty.information import FreeModel
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,7 +49,7 @@ __all__ = ["ObjectiveModel", "free_model"]
 
 
 @dataclass(frozen=True, eq=False)
-class ObjectiveModel(PartedModel):
+class ObjectiveModel(FreeModel):
     """A fitted model whose parameters are tables and emissions, those of an `Objective` of EM.
 
     Attributes

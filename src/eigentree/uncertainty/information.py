@@ -31,7 +31,6 @@ __all__ = [
     "FreePart",
     "Information",
     "Kind",
-    "PartedModel",
     "SurveyDesign",
     "central_differences",
     "group_numbers",
@@ -64,59 +63,6 @@ def central_differences(function: Callable[[Floats], Any], count: int) -> Floats
         return np.zeros((*np.shape(function(np.zeros(0))), 0))
     pairs = ((function(step), function(-step)) for step in STEP * np.eye(count))
     return np.stack([(beyond - before) / (2.0 * STEP) for beyond, before in pairs], axis=-1)
-
-
-class FreeModel(ABC):
-    """A fitted model that can be moved along free coordinates, which are 0 at the estimate, and its data.
-
-    Attributes
-    ----------
-    data : Rows or Sequences
-        Those that differ and count.
-    weights : array, shape (units,)
-        How often each row or sequence of the user counts.
-    places : array of int, shape (units,)
-        Which of the data each of them is like; -1 where it does not count.
-    unit : str
-        What they are called.
-    """
-
-    data: Any
-    weights: Floats
-    places: Integers
-    unit: str = "row"
-
-    @property
-    @abstractmethod
-    def count(self) -> int:
-        """The number of coordinates."""
-
-    @abstractmethod
-    def estimator(self, by: Floats) -> Any:
-        """Return the fitted estimator at some coordinates."""
-
-    @abstractmethod
-    def gradient(self, by: Floats) -> Floats:
-        """Return the gradient of the objective, log-likelihood plus log prior, at some coordinates."""
-
-    @property
-    @abstractmethod
-    def complete_information(self) -> Floats:
-        """About the information of each coordinate by itself, if no state were hidden."""
-
-    def log_prob(self, by: Floats) -> Floats:
-        """Return the log-likelihood of each of the data at some coordinates."""
-        return np.asarray(self.estimator(by).score_samples(self.data), np.float64)
-
-    @cached_property
-    def totals(self) -> Floats:
-        """How often each of the data counts."""
-        used = self.places >= 0
-        return np.bincount(self.places[used], self.weights[used]).astype(np.float64)
-
-    def differences(self, function: Callable[[Floats], Floats]) -> Floats:
-        """Return the derivatives of a function of the coordinates at the estimate, shape (…, coordinates)."""
-        return central_differences(function, self.count)
 
 
 class FreePart(Protocol):
@@ -169,17 +115,25 @@ class CountedStates:
 
 
 @dataclass(frozen=True, eq=False)
-class PartedModel(FreeModel):
-    """A fitted estimator whose coordinates are those of several parts, and then those of emissions.
+class FreeModel(ABC):
+    """A fitted estimator along free coordinates, which are 0 at the estimate: those of parts, then of emissions.
 
     Attributes
     ----------
     model : EMJunctionTree, LatentClassModel or EMHMM
+    data : Rows or Sequences
+        Those that differ and count.
+    weights : array, shape (units,)
+        How often each row or sequence of the user counts.
+    places : array of int, shape (units,)
+        Which of the data each of them is like; -1 where it does not count.
     objective : Objective
         Of the data, with the prior of the fit.
     estimates : list of array
         The parameters of each part.
     emissions : sequence of Emission
+    unit : str
+        What rows or sequences are called.
     """
 
     model: Any
@@ -247,6 +201,20 @@ class PartedModel(FreeModel):
     def estimator(self, by: Floats) -> Any:
         """Return the fitted estimator at some coordinates."""
         return self.moved(*self.at(by))
+
+    def log_prob(self, by: Floats) -> Floats:
+        """Return the log-likelihood of each of the data at some coordinates."""
+        return np.asarray(self.estimator(by).score_samples(self.data), np.float64)
+
+    @cached_property
+    def totals(self) -> Floats:
+        """How often each of the data counts."""
+        used = self.places >= 0
+        return np.bincount(self.places[used], self.weights[used]).astype(np.float64)
+
+    def differences(self, function: Callable[[Floats], Floats]) -> Floats:
+        """Return the derivatives of a function of the coordinates at the estimate, shape (…, coordinates)."""
+        return central_differences(function, self.count)
 
 
 class _Inverse(NamedTuple):

@@ -172,4 +172,4 @@ def expected(
         How many rows pass at a time; as many as the cache holds the messages of, if 0. Counts depend on it by
         rounding, and so does the log-likelihood where there are fewer blocks than stretches of rows for threads.
     """
-    return _native.expected_counts(*tree, sections, values, codes, weights, sums, threads, block)
+    return _native.expected_counts(*tree, sections, values, codes, weights, sums, int(threads), block)

@@ -63,7 +63,7 @@ def expected_counts(
     >>> counts["x0"].array.sum(axis=0).round(6).tolist()
     [2.0, 0.0]
     """
-    whole_number("n_jobs", n_jobs, most=MOST_THREADS)
+    threads = whole_number("n_jobs", n_jobs, most=MOST_THREADS)
     if not isinstance(network, LatentNetwork):
         raise DataError(f"expected counts are those of a LatentNetwork, not of {quoted(network)}")
     rows = Rows.of(X, network.columns)
@@ -73,7 +73,7 @@ def expected_counts(
         own = weights[first : first + len(codes)]
         if not own.any():
             continue
-        for key, (axes, counts) in _counted(known, codes, own, first, n_jobs).items():
+        for key, (axes, counts) in _counted(known, codes, own, first, threads).items():
             if set(axes) <= set(network.graph.names):
                 totals[key] = axes, counts + totals[key][1] if key in totals else counts
     return {key: LabeledTable(counts, axes, [*map(network.labels, axes)]) for key, (axes, counts) in totals.items()}

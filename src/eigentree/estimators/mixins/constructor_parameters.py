@@ -19,7 +19,7 @@ from eigentree.em.mixed.emission_choice import column_kinds
 from eigentree.errors import ParameterError, did_you_mean, quoted
 from eigentree.graphs.templates import Template
 from eigentree.messages import refuse_foreign_names, renamed, renamed_arguments, signs_of_life
-from eigentree.validation import ARITHMETIC, flag
+from eigentree.validation import ARITHMETIC, flag, plain_number
 
 if TYPE_CHECKING:
     import os
@@ -233,19 +233,25 @@ def with_attributes(estimator: P, **fitted: Any) -> P:
 
 
 def learns(method: Callable[Concatenate[P, Arguments], T]) -> Callable[Concatenate[P, Arguments], T]:
-    """Return a method that fits all or nothing: where it ends early, by whatever, the estimator is as before."""
+    """Return a method that fits all or nothing: where it ends early, by whatever, the estimator is as before.
+
+    Meanwhile numbers among its parameters are Python's own: the arithmetic of small types of numpy's overflows.
+    """
 
     @functools.wraps(method)
     def fit(self: P, /, *args: Arguments.args, **kwargs: Arguments.kwargs) -> T:
-        # `_become` puts another dictionary in place, and leaves this one as it is.
         before = self.__dict__
+        given = {name: before[name] for name in self._signature()}
+        self.__dict__ = before | {name: plain_number(value) for name, value in given.items()}
         verbose = before.get("verbose")
         hint = "; verbose=1 shows how far it is" if isinstance(verbose, int) else ""
         shows_progress = isinstance(verbose, int) and verbose > 0
         title = f"{type(self).__name__}.{method.__name__}"
         try:
             with nullcontext() if shows_progress else signs_of_life(title, hint), np.errstate(**ARITHMETIC):
-                return method(self, *args, **kwargs)
+                found = method(self, *args, **kwargs)
+            self.__dict__ |= given
+            return found
         except BaseException:
             self.__dict__ = before
             raise
