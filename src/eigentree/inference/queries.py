@@ -36,7 +36,7 @@ from eigentree.validation import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Sequence
+    from collections.abc import Collection, Hashable, Iterable, Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from eigentree.graphs.graph import LatentGraph
     from eigentree.inference.operators.tree_operators import TreeOperators
 
-__all__ = ["Model", "Queries", "by_row", "check_count", "warn_undefined"]
+__all__ = ["Model", "Queries", "by_row", "checked_count", "warn_undefined"]
 
 
 class Queries(ABC):
@@ -427,7 +427,7 @@ class Model:
         DataError
             When what is given has probability zero.
         """
-        check_count(n, len(self.columns.names))
+        n = checked_count(n, len(self.columns.names))
         random = generator(seed)
         drawn = np.empty((n, len(self.columns.states)), np.int64)
         evidence = self._evidence({} if given is None else given)
@@ -500,7 +500,20 @@ class Model:
         return self.columns.evidence(given)
 
 
-def check_count(n: int, columns: int) -> None:
-    """Raise `DataError` unless n is a whole number of rows, at least one, that memory may hold."""
-    whole_number("the number of rows to sample", n, error=DataError)
+def checked_count(n: int, columns: int) -> int:
+    """Return a whole number of rows to sample, at least one, that memory may hold; else raise `DataError`."""
+    n = whole_number("the number of rows to sample", n, error=DataError)
     check_cells(f"a sample of {n:,} rows of {columns} columns", n * columns, "draw fewer rows at a time")
+    return n
+
+
+def require_categories(names: Sequence[str], numbers: Collection[str]) -> None:
+    """Raise `DataError` where a table of some columns is wanted, and one of them is among the numbers."""
+    for name in names:
+        if name in numbers:
+            others = [quoted(each) for each in names if each != name]
+            alone = f", without {', '.join(others)} beside it" if others else ""
+            raise DataError(
+                f"{name!r} is a number and has a density, no probabilities of states; predict gives its mean, "
+                f"predict_quantiles its quantiles, and conditional([{name!r}], given=…) its density{alone}"
+            )

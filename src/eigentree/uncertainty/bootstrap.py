@@ -11,12 +11,11 @@ import numpy as np
 from eigentree.data.tables.weights import positive_weights
 from eigentree.errors import DataError, ParameterError, quoted
 from eigentree.messages import notice, renamed_arguments
-from eigentree.progress import shown_progress
 from eigentree.uncertainty.estimates import Estimates
 from eigentree.uncertainty.information import group_numbers
 from eigentree.uncertainty.quantities import Quantities
-from eigentree.uncertainty.refits import MOST_REPLICATES, Failed, FittedModel, replicated
-from eigentree.validation import MOST_THREADS, an_array, finite_number, flag, generator, one_of, whole_number
+from eigentree.uncertainty.refits import MOST_REPLICATES, FittedModel, followed
+from eigentree.validation import an_array, finite_number, flag, generator, one_of, whole_number
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -216,7 +215,7 @@ def bootstrap(
         resampling = Resampling.of(fitted.weights, clusters, strata)
     elif clusters is not None or strata is not None:
         raise ParameterError("parametric data are sampled row by row; leave clusters and strata out")
-    found, failed = _followed(partial(_replicate, fitted, statistic, resampling), seeds, n_jobs, verbose)
+    found, failed = followed(partial(_replicate, fitted, statistic, resampling), seeds, n_jobs, verbose)
     if len(found) < FEWEST:
         raise DataError(f"{len(failed)} of {n_replicates} replicates failed: {failed[0]}")
     notes = []
@@ -286,7 +285,7 @@ def replicate_variance(
     columns = [np.array(positive_weights(own, len(weights)), np.float64) for own in weights.T]
     factors = _factors(kind, scale, rho, len(columns))
     original = _original(fitted, statistic)
-    found, failed = _followed(partial(_reweighted, fitted, statistic), columns, n_jobs, verbose)
+    found, failed = followed(partial(_reweighted, fitted, statistic), columns, n_jobs, verbose)
     if failed:
         raise DataError(f"{len(failed)} of {len(columns)} replicates failed: {failed[0]}")
     deviations = np.array(found) - original.values
@@ -339,24 +338,3 @@ def _reweighted(fitted: FittedModel, statistic: Callable[[Any], Any] | None, wei
     # Nothing is random but the start of a fit that cannot start from the original one.
     refit = fitted.refit(fitted.data, weights, generator(0))
     return Quantities.of(fitted.matched(refit), statistic).values
-
-
-def _followed(
-    run: Callable[[Any], Floats], tasks: Sequence[Any], n_jobs: int, verbose: int
-) -> tuple[list[Floats], list[str]]:
-    """Return what all replicates give, shown as they come, and why some have failed."""
-    found: list[Floats] = []
-    failed: list[str] = []
-    with shown_progress(verbose, "replicates", len(tasks)) as report:
-        for each in replicated(run, tasks, whole_number("n_jobs", n_jobs, most=MOST_THREADS)):
-            if isinstance(each, Failed):
-                failed.append(each.reason)
-            elif found and each.shape != found[0].shape:
-                raise ParameterError(
-                    f"the statistic gives {len(found[0])} numbers for one replicate and {len(each)} for another; "
-                    f"return as many of each"
-                )
-            else:
-                found.append(each)
-            report(len(found) + len(failed), float(len(failed)))
-    return found, failed

@@ -14,9 +14,8 @@ import numpy as np
 
 from eigentree.errors import DataError, ParameterError
 from eigentree.messages import kept_notices, notice, renamed_arguments
-from eigentree.progress import shown_progress
-from eigentree.uncertainty.refits import MOST_REPLICATES, Failed, FittedModel, log_likelihood, replicated
-from eigentree.validation import MOST_THREADS, generator, whole_number
+from eigentree.uncertainty.refits import MOST_REPLICATES, FittedModel, followed, log_likelihood
+from eigentree.validation import generator, whole_number
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -203,25 +202,18 @@ def bootstrap_likelihood_ratio_test(
     statistic = nested.observed()
     seeds = generator(random_state).spawn(whole_number("n_replicates", n_replicates, most=MOST_REPLICATES))
     most = None if max_exceedances is None else whole_number("max_exceedances", max_exceedances)
-    found: list[float] = []
-    failed: list[str] = []
-    exceeding = 0
-    with shown_progress(verbose, "replicates", n_replicates) as report:
-        for each in replicated(nested.replicate, seeds, whole_number("n_jobs", n_jobs, most=MOST_THREADS)):
-            if isinstance(each, Failed):
-                failed.append(each.reason)
-            else:
-                found.append(each)
-                exceeding += each >= statistic
-            report(len(found) + len(failed), float(exceeding))
-            if exceeding == most:
-                break
+
+    def exceeding(replicates: list[float]) -> int:
+        return sum(each >= statistic for each in replicates)
+
+    found, failed = followed(nested.replicate, seeds, n_jobs, verbose, lambda so_far: exceeding(so_far) == most)
     if not found:
         raise DataError(f"all {len(failed)} replicates failed: {failed[0]}")
     if failed:
         notice(f"{len(failed)} replicates failed and are left out: {failed[0]}", UserWarning)
-    ended = exceeding == most and len(found) < n_replicates
-    p_value = exceeding / len(found) if ended else (1 + exceeding) / (1 + len(found))
+    exceeded = exceeding(found)
+    ended = exceeded == most and len(found) < n_replicates
+    p_value = exceeded / len(found) if ended else (1 + exceeded) / (1 + len(found))
     return BootstrapLikelihoodRatioTest(statistic, p_value, len(found), np.array(found), tuple(failed))
 
 

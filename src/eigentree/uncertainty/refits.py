@@ -25,6 +25,8 @@ from eigentree.inference.sequences.hmm_chain import Chain
 from eigentree.inference.sequences.input_chain import InputChain
 from eigentree.inference.sequences.tree_chain import TreeChain
 from eigentree.messages import kept_notices
+from eigentree.progress import shown_progress
+from eigentree.validation import MOST_THREADS, whole_number
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
 
     from eigentree.arrays import Booleans, Floats, Integers
 
-__all__ = ["MOST_REPLICATES", "Failed", "FittedModel", "log_likelihood", "replicated"]
+__all__ = ["MOST_REPLICATES", "Failed", "FittedModel", "followed", "log_likelihood", "replicated"]
 
 T = TypeVar("T")
 Task = TypeVar("Task")
@@ -322,6 +324,33 @@ def _matching(own: Floats, other: Floats, weights: Floats, clusters: Integers | 
     ]
     matched = linear_sum_assignment(np.array(met), maximize=True)[1]
     return np.concatenate([groups[two][orders[one][two]] for one, two in enumerate(matched)])
+
+
+def followed(
+    run: Callable[[Task], Any],
+    tasks: Sequence[Task],
+    n_jobs: int,
+    verbose: int,
+    is_last: Callable[[list[Any]], bool] = lambda found: False,
+) -> tuple[list[Any], list[str]]:
+    """Return what replicates give, up to the last one, shown as they come, and why some have failed."""
+    found: list[Any] = []
+    failed: list[str] = []
+    with shown_progress(verbose, "replicates", len(tasks)) as report:
+        for each in replicated(run, tasks, whole_number("n_jobs", n_jobs, most=MOST_THREADS)):
+            if isinstance(each, Failed):
+                failed.append(each.reason)
+            elif found and np.shape(each) != np.shape(found[0]):
+                raise ParameterError(
+                    f"the statistic gives {len(found[0])} numbers for one replicate and {len(each)} for another; "
+                    f"return as many of each"
+                )
+            else:
+                found.append(each)
+            report(len(found) + len(failed), float(len(failed)))
+            if is_last(found):
+                break
+    return found, failed
 
 
 def replicated(run: Callable[[Task], T], tasks: Sequence[Task], n_jobs: int) -> Iterator[T | Failed]:

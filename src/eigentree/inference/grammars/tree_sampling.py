@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from eigentree.arrays import Floats
     from eigentree.inference.grammars.grammar import Grammar
 
-__all__ = ["sampled_tree"]
+__all__ = ["sampled_place", "sampled_tree"]
 
 
 def sampled_tree(grammar: Grammar, random: np.random.Generator, most_nodes: int) -> Tree:
@@ -26,7 +26,7 @@ def sampled_tree(grammar: Grammar, random: np.random.Generator, most_nodes: int)
     # Nodes in the order in which they are made, each with what it becomes: a word, or its two children.
     labels: list[int] = []
     becomes: list[int | tuple[int, int]] = []
-    root = _chosen(layout.root(grammar.values), random)
+    root = sampled_place(layout.root(grammar.values), random)
     waiting = [_label_and_state(state_at, root)]
     while len(labels) < len(waiting):
         if len(waiting) > most_nodes:
@@ -35,12 +35,12 @@ def sampled_tree(grammar: Grammar, random: np.random.Generator, most_nodes: int)
         labels.append(label)
         level = random.random()
         if level < backoff.word[label]:
-            becomes.append(_chosen(backoff.words, random))
+            becomes.append(sampled_place(backoff.words, random))
         elif level < backoff.word[label] + backoff.pair[label]:
             becomes.append((len(waiting), len(waiting) + 1))
-            waiting += [_label_and_state(state_at, _chosen(backoff.children, random)) for _ in range(2)]
+            waiting += [_label_and_state(state_at, sampled_place(backoff.children, random)) for _ in range(2)]
         else:
-            place = _chosen(layout.block(grammar.values, label)[state], random) + int(layout.first[label])
+            place = sampled_place(layout.block(grammar.values, label)[state], random) + int(layout.first[label])
             begin, end = np.searchsorted(symbols.lexicon[:, 0], [label, label + 1])
             if begin < end and place >= layout.word_at[begin]:
                 becomes.append(int(symbols.lexicon[begin + place - layout.word_at[begin], 1]))
@@ -60,7 +60,8 @@ def sampled_tree(grammar: Grammar, random: np.random.Generator, most_nodes: int)
     return built[0]
 
 
-def _chosen(distribution: Floats, random: np.random.Generator) -> int:
+def sampled_place(distribution: Floats, random: np.random.Generator) -> int:
+    """Return a place that is sampled from a distribution, which need not be normalised."""
     cumulative = np.cumsum(distribution)
     place = np.searchsorted(cumulative, random.random() * cumulative[-1], side="right")
     return int(min(place, len(cumulative) - 1))

@@ -9,7 +9,7 @@ import numpy as np
 
 from eigentree.data.tables.rows import Rows
 from eigentree.emissions.covariates.membership import without_distribution
-from eigentree.errors import DataError, quoted
+from eigentree.errors import DataError
 from eigentree.inference.mixed.density import (
     ConditionalDensity,
     expected_cells,
@@ -18,7 +18,7 @@ from eigentree.inference.mixed.density import (
 )
 from eigentree.inference.mixed.evidence import evidence_of, rows_of_evidence
 from eigentree.inference.networks.hidden_variables import NetworkModel
-from eigentree.inference.queries import check_count
+from eigentree.inference.queries import checked_count, require_categories
 from eigentree.validation import FILL_METHODS, FillMethod, Seed, different_names, generator, one_of, our_arithmetic
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ class MixedModel(NetworkModel):
     @our_arithmetic
     def predict(self, X: ArrayLike | Any, target: str) -> tuple[Floats, int]:
         """Return P(target | the other cells) of a category, and for how many rows it was undefined."""
-        self._check_categories([target])
+        require_categories([target], self.columns.numbers)
         rows = Rows.of(X, self.columns)
         proba = np.empty((rows.count, self.columns.states[self.columns.position(target)]))
         undefined = 0
@@ -210,7 +210,7 @@ class MixedModel(NetworkModel):
         self, n: int, seed: Seed = None, given: Mapping[str, float] | None = None
     ) -> tuple[Floats, int]:
         """Return sampled rows: codes of categories and values of numbers; `given` has such by name."""
-        check_count(n, len(self.columns.names))
+        n = checked_count(n, len(self.columns.names))
         random = generator(seed)
         known, values = self._single(given or {})
         graph = known.network.graph
@@ -242,7 +242,7 @@ class MixedModel(NetworkModel):
     @our_arithmetic
     def joint(self, names: Sequence[str]) -> Floats:
         """Return the table of some categories, numbers integrated out."""
-        self._check_categories(names)
+        require_categories(names, self.columns.numbers)
         return self.network_model.joint(names)
 
     @property
@@ -253,7 +253,7 @@ class MixedModel(NetworkModel):
     @our_arithmetic
     def conditional(self, names: Sequence[str], given: Mapping[str, float]) -> Floats:
         """Return the table P(names | given) of categories; evidence may be numbers."""
-        self._check_categories(different_names("names", names))
+        require_categories(different_names("names", names), self.columns.numbers)
         known, _ = self._single(given)
         evidence = self._evidence_codes(known)
         wanted = [*names]
@@ -286,13 +286,3 @@ class MixedModel(NetworkModel):
                 if name in group:
                     return place, group, group.index(name)
         raise DataError(f"{name!r} is no number")
-
-    def _check_categories(self, names: Sequence[str]) -> None:
-        for name in names:
-            if name in self.columns.numbers:
-                others = [quoted(each) for each in names if each != name]
-                alone = f", without {', '.join(others)} beside it" if others else ""
-                raise DataError(
-                    f"{name!r} is a number and has a density, no probabilities of states; predict gives its mean, "
-                    f"predict_quantiles its quantiles, and conditional([{name!r}], given=…) its density{alone}"
-                )

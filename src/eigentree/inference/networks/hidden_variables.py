@@ -19,7 +19,7 @@ from eigentree.data.tables.rows import rows_at_a_time
 from eigentree.errors import DataError, GraphError
 from eigentree.inference.operators.operator_layout import laid_out
 from eigentree.inference.operators.tree_operators import NodeOperator
-from eigentree.inference.queries import Model, Queries, by_row, check_count, warn_undefined
+from eigentree.inference.queries import Model, Queries, by_row, checked_count, warn_undefined
 from eigentree.inference.tensors.named_tables import flat_index
 from eigentree.messages import renamed_arguments
 from eigentree.validation import Seed, different_names, generator, our_arithmetic
@@ -254,7 +254,7 @@ class NetworkModel(Model):
         if given is not None:
             return super().draw(n, seed, given)
         # Without evidence no message need be passed: each node is sampled given its separator alone.
-        check_count(n, len(self.columns.names))
+        n = checked_count(n, len(self.columns.names))
         random = generator(seed)
         rows = np.empty((n, len(self.columns.names)), np.int64)
         step = rows_at_a_time(len(self.tree.nodes))

@@ -18,6 +18,7 @@ from eigentree.counting.tree_windows import TreeWindows, held_trees
 from eigentree.data.treebanks.tree import Tree
 from eigentree.data.treebanks.tree_rows import TreeRows
 from eigentree.errors import DataError
+from eigentree.inference.grammars.tree_sampling import sampled_place
 from eigentree.inference.operators.normalised_scoring import clipped_tables
 from eigentree.spectral.grammars.grammar_learning import learn_grammar
 from eigentree.spectral.grammars.grammar_moments import CountedMoments
@@ -163,7 +164,7 @@ class SpectralGrammar:
         """
         operators, names = self.operators, self.symbols.labels
         unit = np.eye(1, operators.words.shape[1])
-        label = _chosen(self.roots, random)
+        label = sampled_place(self.roots, random)
         outside = scaled(operators.starts[label : label + 1])
         waiting: list[_Waiting] = []
         for _ in range(most_nodes):
@@ -197,11 +198,11 @@ class SpectralGrammar:
         """Return what a node becomes: the labels of two children, or a word."""
         backoff, level = self.backoff, random.random()
         if level < backoff.word[label]:
-            return _chosen(backoff.words, random)
+            return sampled_place(backoff.words, random)
         if level < backoff.word[label] + backoff.pair[label]:
-            return _chosen(backoff.children, random), _chosen(backoff.children, random)
+            return sampled_place(backoff.children, random), sampled_place(backoff.children, random)
         rules, pairs = self.operators.ranges
-        place = _chosen(self.expansions(label, outside)[0][0], random)
+        place = sampled_place(self.expansions(label, outside)[0][0], random)
         count = int(rules[label + 1] - rules[label])
         if place >= count:
             return int(self.symbols.lexicon[pairs[label] + place - count, 1])
@@ -292,9 +293,3 @@ def _ends(rows: TreeRows) -> Iterator[int]:
         last = int(np.searchsorted(rows.offsets, rows.offsets[first] + MOST_NODES, side="right")) - 1
         first = min(max(last, first + 1), rows.count)
         yield first
-
-
-def _chosen(distribution: Floats, random: np.random.Generator) -> int:
-    cumulative = np.cumsum(distribution)
-    place = np.searchsorted(cumulative, random.random() * cumulative[-1], side="right")
-    return int(min(place, len(cumulative) - 1))

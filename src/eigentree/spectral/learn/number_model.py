@@ -15,6 +15,7 @@ from eigentree.data.tables.columns import Columns
 from eigentree.data.tables.rows import Rows, rows_at_a_time
 from eigentree.errors import DataError
 from eigentree.inference.operators.normalised_scoring import clipped_tables
+from eigentree.inference.queries import require_categories
 from eigentree.spectral.learn.level_density import LevelDensity
 from eigentree.spectral.learn.spectral_fit import SpectralModel
 from eigentree.validation import FILL_METHODS, FillMethod, Seed, different_names, generator, one_of, our_arithmetic
@@ -88,7 +89,7 @@ class SpectralNumberModel(SpectralModel):
     @our_arithmetic
     def predict(self, X: ArrayLike | Any, target: str) -> tuple[Floats, int]:
         """Return P(target | the other cells) of a category, and for how many rows it was undefined."""
-        self._check_category(target)
+        require_categories([target], self.table.numbers)
         return super().predict(level_rows(Rows.of(X, self.table), self.scales), target)
 
     @our_arithmetic
@@ -189,15 +190,13 @@ class SpectralNumberModel(SpectralModel):
     @our_arithmetic
     def joint(self, names: Sequence[str]) -> Floats:
         """Return the table of some categories, numbers integrated out."""
-        for name in names:
-            self._check_category(name)
+        require_categories(names, self.table.numbers)
         return super().joint(names)
 
     @our_arithmetic
     def conditional(self, names: Sequence[str], given: Mapping[str, float]) -> Floats:
         """Return the table P(names | given) of categories; evidence may be numbers."""
-        for name in different_names("names", names):
-            self._check_category(name)
+        require_categories(different_names("names", names), self.table.numbers)
         return super().conditional(names, self._in_levels(given))
 
     @our_arithmetic
@@ -219,10 +218,3 @@ class SpectralNumberModel(SpectralModel):
             scale = self.scales[self.graph.column(name)]
             made[name] = int(value) if scale is None else int(scale.levels(np.array([value]))[0])
         return made
-
-    def _check_category(self, name: str) -> None:
-        if name in self.table.numbers:
-            raise DataError(
-                f"{name!r} is a number and has a density, no probabilities of states; predict gives its mean and "
-                f"quantiles, conditional([{name!r}], given=…) its density"
-            )
