@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from eigentree.graphs.graph import LatentGraph
     from eigentree.inference.operators.tree_operators import TreeOperators
 
-__all__ = ["Model", "Queries", "by_row", "checked_count", "warn_undefined"]
+__all__ = ["Model", "Queries", "by_row", "checked_count", "require_categories", "warn_undefined"]
 
 
 class Queries(ABC):
