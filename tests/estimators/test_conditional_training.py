@@ -30,7 +30,7 @@ from eigentree.errors import ParameterError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from eigentree.em.conditional.conditional_objective import ConditionalObjective
+    from eigentree.em.conditional.conditional_fit import ConditionalObjective
 
 FAST: dict[str, Any] = {"n_init": 1, "random_state": 0}
 NAIVE = et.EMJunctionTree(et.zoo.Mixture(1), **FAST)

@@ -29,7 +29,7 @@ from eigentree.estimators.fits.known_states import StepLabels, with_labels
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from eigentree.em.conditional.conditional_objective import ConditionalObjective
+    from eigentree.em.conditional.conditional_fit import ConditionalObjective
 
 FAST: dict[str, Any] = {"init": "random", "n_init": 1, "random_state": 0, "max_iter": 200, "tol": 1e-4}
 

@@ -21,10 +21,9 @@ from eigentree.inference.grammars.tree_passes import log_prob
 from eigentree.inference.grammars.tree_sampling import sampled_tree
 from eigentree.spectral.grammars.exact_moments import ExactMoments
 from eigentree.spectral.grammars.grammar_learning import SpectralGrammarFit, learn_grammar
-from eigentree.spectral.grammars.grammar_model import SpectralGrammar, choose_grammar
+from eigentree.spectral.grammars.grammar_model import SpectralGrammar, choose_grammar, spectral_parser
 from eigentree.spectral.grammars.grammar_moments import CountedMoments
 from eigentree.spectral.grammars.grammar_report import GrammarReport
-from eigentree.spectral.grammars.spectral_charts import spectral_parser
 
 Rule = tuple[str, str, str]
 

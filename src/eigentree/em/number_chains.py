@@ -1,4 +1,4 @@
-"""The objective of sequences some of whose channels are numbers: tables as one vector, then emissions."""
+"""The objective of sequences, or trees of nodes, some of whose channels are numbers: tables, then emissions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from eigentree.em.chain_fit import ChainLayout, ChainObjective, SequenceObjective
+from eigentree.em.chain_fit import ChainFit, ChainLayout, ChainObjective, SequenceObjective
 from eigentree.em.init.chains import NUMBER_KINDS
 from eigentree.em.mixed.emission_choice import families_of_columns, warn_without_numbers
 from eigentree.em.optimize.objective import ExpectedCounts
@@ -27,10 +27,13 @@ if TYPE_CHECKING:
     from eigentree.arrays import Booleans, Floats, Integers
     from eigentree.data.sequences.sequence_codes import Sequences
     from eigentree.data.tables.columns import Columns
+    from eigentree.em.multistart import Sample
     from eigentree.inference.sequences.hmm_chain import Chain
     from eigentree.inference.sequences.number_steps import NumberCounts, Numbered
 
 __all__ = [
+    "ForestFit",
+    "ForestObjective",
     "NumberChainLayout",
     "NumberChainObjective",
     "chain_objective",
@@ -158,6 +161,27 @@ class NumberChainObjective(SequenceObjective):
         found = self.found(tables, emissions)
         counts = self.layout.joined(found.links, found.tables)
         return ExpectedCounts(counts, *self.total(found.log_prob)), found.statistics
+
+
+@dataclass(frozen=True, eq=False)
+class ForestObjective(NumberChainObjective):
+    """The objective of trees, whose nodes show categories, numbers, or some of both."""
+
+    initialisers = {name: NUMBER_KINDS[name] for name in ("clusters", "random")}  # noqa: RUF012
+    pool = ("clusters", "random")
+
+
+class ForestFit(ChainFit):
+    """Trees, and how EM runs on them: always on all, since pieces of a tree are none."""
+
+    @cached_property
+    def distinct(self) -> SequenceObjective:
+        """The objective of all trees."""
+        return self.whole
+
+    def samples(self, random: np.random.Generator) -> list[Sample]:
+        """Return all trees."""
+        return [self.sample]
 
 
 def chain_objective(

@@ -1,4 +1,4 @@
-"""Conditional training: L-BFGS from the generative fit, and by how much the parameters are held near it."""
+"""Conditional training: its objective, L-BFGS from the generative fit, and how near to that parameters are held."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from eigentree.em.conditional.conditional_objective import ConditionalObjective
 from eigentree.em.conditional.free_coordinates import FreeCoordinates
 from eigentree.em.holdout import folds_of
 from eigentree.em.mixed.mixed_objective import MixedLayout, MixedObjective
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     from eigentree.em.optimize.objective import Objective
     from eigentree.em.parameters import ParameterLayout
 
-__all__ = ["ALPHAS", "ClassRows", "ConditionalFit", "LabelledData", "fit_conditional"]
+__all__ = ["ALPHAS", "ClassRows", "ConditionalFit", "ConditionalObjective", "LabelledData", "fit_conditional"]
 
 ALPHAS = (100.0, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001)
 """Penalties to choose from, half an order of magnitude apart: standard deviations of log-odds from 0.1, at which
@@ -35,6 +34,46 @@ hardly anything moves, to about 30, beyond which probabilities are 0 or 1."""
 MEMORY = 100
 """How many earlier steps L-BFGS looks back on: its products with these cost less than a pass over rows, and where
 numbers are collinear it needs half as many steps as with 10."""
+
+
+@dataclass(frozen=True, eq=False)
+class ConditionalObjective:
+    """What conditional training maximises, as a function of free coordinates that are 0 at the generative fit.
+
+    It is the sum over rows of ``log P(row, class) - weight · log P(row)``: with the weight 1 the conditional
+    log-likelihood, with 0 that of generative training, and between a convex combination of both (Bouchard and
+    Triggs, 2004). Both have the prior of generative training, which so has the share that the weight leaves. A
+    ridge penalty, ``alpha / 2`` times the sum of the squares of the coordinates, holds them near the generative
+    fit: a Gaussian prior around it.
+
+    Attributes
+    ----------
+    coordinates : FreeCoordinates
+    joint : Objective
+        Of the rows with their classes.
+    marginal : Objective
+        Of the same rows without them.
+    conditional_weight : float
+    alpha : float
+    """
+
+    coordinates: FreeCoordinates
+    joint: Objective
+    marginal: Objective
+    conditional_weight: float = 1.0
+    alpha: float = 0.0
+
+    def value_and_gradient(self, at: Floats) -> tuple[float, Floats]:
+        """Return the objective and its gradient: expected counts with the class clamped less those with it free."""
+        clamped, slopes = self.coordinates.value_and_gradient(self.joint, at)
+        free, others = self.coordinates.value_and_gradient(self.marginal, at)
+        value, gradient = clamped - self.conditional_weight * free, slopes - self.conditional_weight * others
+        return value - 0.5 * self.alpha * float(at @ at), gradient - self.alpha * at
+
+    def log_likelihood(self, at: Floats) -> float:
+        """Return the conditional log-likelihood of the classes; -inf if a row is impossible."""
+        parameters = self.coordinates.moved(at)
+        return self.joint.log_likelihood(parameters) - self.marginal.log_likelihood(parameters)
 
 
 class ConditionalFit(NamedTuple):

@@ -14,9 +14,15 @@ from eigentree.data.tables.rows import Rows
 from eigentree.data.tables.state_rules import ReadOptions
 from eigentree.data.tables.weights import positive_weights, warn_of_few
 from eigentree.em.chain_fit import ChainLayout, fit_chain
-from eigentree.em.forest_fit import ForestFit, ForestObjective
 from eigentree.em.mixed.emission_choice import checked_emissions
-from eigentree.em.number_chains import NumberChainLayout, channel_families, chosen_families, started_emissions
+from eigentree.em.number_chains import (
+    ForestFit,
+    ForestObjective,
+    NumberChainLayout,
+    channel_families,
+    chosen_families,
+    started_emissions,
+)
 from eigentree.em.optimize.stopping import SHARE_OF_ERROR, Stopping
 from eigentree.errors import DataError
 from eigentree.estimators.mixins.chain_tables import ChainTablesMixin

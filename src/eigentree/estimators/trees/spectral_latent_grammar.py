@@ -15,9 +15,8 @@ from eigentree.estimators.mixins.treebank_mixin import TreebankMixin
 from eigentree.inference.grammars.grammar import Backoff, Grammar, GrammarLayout
 from eigentree.spectral.grammars.exact_moments import ExactMoments
 from eigentree.spectral.grammars.grammar_learning import learn_grammar
-from eigentree.spectral.grammars.grammar_model import SpectralGrammar, choose_grammar
+from eigentree.spectral.grammars.grammar_model import SpectralGrammar, choose_grammar, spectral_parser
 from eigentree.spectral.grammars.grammar_report import GrammarReport
-from eigentree.spectral.grammars.spectral_charts import spectral_parser
 from eigentree.validation import auto_or_number, whole_number
 
 if TYPE_CHECKING:

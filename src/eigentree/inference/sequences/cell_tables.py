@@ -9,6 +9,7 @@ import numpy as np
 
 from eigentree.inference.mixed.density import expected_cells, mixture_moments, mixture_quantiles
 from eigentree.inference.sequences.number_steps import Numbered, by_input, value_places
+from eigentree.inference.sequences.sequence_passes import sums_of_sequences
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,8 +19,10 @@ if TYPE_CHECKING:
     from eigentree.arrays import Floats, Integers
     from eigentree.data.sequences.sequence_codes import Sequences
     from eigentree.data.tables.columns import Columns
+    from eigentree.inference.sequences.links import InputLinks
+    from eigentree.inference.sequences.tree_steps import TreeSteps
 
-__all__ = ["CellQueries", "CellTables"]
+__all__ = ["CellQueries", "CellTables", "StepQueries"]
 
 CHUNK = 2**18
 """Steps whose cells are sampled or filled at a time."""
@@ -190,3 +193,37 @@ class CellQueries(ABC):
     def states_of_each(self, states: Integers) -> list[Integers]:
         """Return, for each chain, its state at each step, given the states of all; -1 stays -1."""
         return [np.where(states < 0, -1, own) for own in np.unravel_index(np.maximum(states, 0), self.sizes)]
+
+
+class StepQueries(CellQueries):
+    """Queries of trees and of sequences with inputs, whose steps are passed through in numpy."""
+
+    @abstractmethod
+    def _read_steps(self, sequences: Any) -> tuple[TreeSteps, tuple[InputLinks, Integers, Floats], Floats]:
+        """Return what passes over some sequences or trees read: links, the inputs of steps, and likelihoods.
+
+        These are over a high one of the step, whose logs come last.
+        """
+
+    def log_prob(self, sequences: Any, threads: int = 1) -> Floats:
+        """Return the log probability of each sequence, missing cells marginalised out; -inf if it is impossible."""
+        del threads
+        steps, known, highest = self._read_steps(sequences)
+        return steps.upward(*known).log_prob + sums_of_sequences(highest, sequences.starts)
+
+    def smoothed(self, sequences: Any) -> Floats:
+        """Return P(state | all steps of its sequence), shape (steps, states); zeros where that is impossible."""
+        steps, known, _ = self._read_steps(sequences)
+        return steps.downward(*known[:2], steps.upward(*known))[0]
+
+    def decoded(self, sequences: Any) -> tuple[Integers, Floats]:
+        """Return the jointly most probable states of all steps, and their log probability with each sequence."""
+        steps, (links, which, lines), highest = self._read_steps(sequences)
+        with np.errstate(divide="ignore"):
+            states, log_prob = steps.decoded(links, which, np.log(lines))
+        return states, log_prob + sums_of_sequences(highest, sequences.starts)
+
+    def sampled_states(self, sequences: Any, random: np.random.Generator) -> Integers:
+        """Return the hidden states of all steps, sampled given the sequences; -1 where one is impossible."""
+        steps, known, _ = self._read_steps(sequences)
+        return steps.drawn(*known[:2], steps.upward(*known), random.random(sequences.steps))

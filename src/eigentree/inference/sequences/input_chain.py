@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from eigentree.data.sequences.inputs import are_symbols
-from eigentree.inference.sequences.cell_tables import CellTables
+from eigentree.inference.sequences.cell_tables import CellTables, StepQueries
 from eigentree.inference.sequences.hmm_chain import Chain
 from eigentree.inference.sequences.links import InputLinks
 from eigentree.inference.sequences.number_steps import Numbered, ShownSteps
-from eigentree.inference.sequences.step_queries import StepQueries
 from eigentree.inference.sequences.tree_steps import TreeSteps
 
 if TYPE_CHECKING:

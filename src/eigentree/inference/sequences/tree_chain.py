@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eigentree.data.sequences.forests import Forest
+from eigentree.inference.sequences.cell_tables import StepQueries
 from eigentree.inference.sequences.hmm_chain import Chain
 from eigentree.inference.sequences.links import InputLinks
 from eigentree.inference.sequences.number_steps import NumberCounts, NumberPass, Part, ShownSteps
 from eigentree.inference.sequences.sequence_passes import sums_of_sequences
-from eigentree.inference.sequences.step_queries import StepQueries
 from eigentree.inference.sequences.tree_steps import TreeSteps
 
 if TYPE_CHECKING:

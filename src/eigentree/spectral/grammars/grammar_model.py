@@ -18,6 +18,9 @@ from eigentree.counting.tree_windows import TreeWindows, held_trees
 from eigentree.data.treebanks.tree import Tree
 from eigentree.data.treebanks.tree_rows import TreeRows
 from eigentree.errors import DataError
+from eigentree.inference.grammars.chart_parser import ChartParser
+from eigentree.inference.grammars.chart_tables import ChartTables, coarse_grammar
+from eigentree.inference.grammars.grammar import Backoff
 from eigentree.inference.grammars.tree_sampling import sampled_place
 from eigentree.inference.operators.normalised_scoring import clipped_tables
 from eigentree.spectral.grammars.grammar_learning import learn_grammar
@@ -31,12 +34,11 @@ if TYPE_CHECKING:
 
     from eigentree.arrays import Floats, Integers
     from eigentree.data.treebanks.tree_rows import GrammarSymbols
-    from eigentree.inference.grammars.grammar import Backoff
     from eigentree.spectral.grammars.grammar_learning import SpectralGrammarFit
     from eigentree.spectral.grammars.grammar_operators import GrammarOperators
     from eigentree.spectral.learn.shrinkage import HeldOutScore, Trials
 
-__all__ = ["NodeScores", "SpectralGrammar", "choose_grammar"]
+__all__ = ["NodeScores", "SpectralGrammar", "choose_grammar", "spectral_parser"]
 
 HELD_SHARE = 0.1
 """The share of trees that are held out in each fold: from the others as much can be learned as from all."""
@@ -228,6 +230,29 @@ class _Waiting:
     rule: int
     both: Floats | None
     left: list[tuple[Tree, Floats]] = field(default_factory=list)
+
+
+def spectral_parser(model: SpectralGrammar, pruning: float) -> ChartParser:
+    """Return what parses sentences by learned operators (Cohen et al. 2013).
+
+    The first unit vector is the inside vector of what is certain, and the outside vector of a child that does not
+    depend on its parent.
+    """
+    operators, backoff, ranks = model.operators, model.backoff, model.operators.ranks
+    kept = np.arange(operators.words.shape[1]) < ranks[:, None]
+    certain = (np.arange(operators.words.shape[1]) == 0) & kept
+    units = certain[kept].astype(float)
+    tables = ChartTables(
+        operators.symbols,
+        ranks,
+        (model.roots[:, None] * scaled(operators.starts))[kept],
+        [rule.transpose(2, 0, 1) for rule in operators.rules],
+        operators.words[kept[operators.symbols.lexicon[:, 0]]],
+        units,
+        Backoff(backoff.pair, backoff.word, units * np.repeat(backoff.children, ranks), backoff.words),
+    )
+    plain = coarse_grammar(operators.symbols, model.roots, backoff)
+    return ChartParser(tables, ChartTables.of(plain), pruning)
 
 
 def choose_grammar(

@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from eigentree.core.trees.categorical_sampling import choose
 from eigentree.counting.levels.hat_plan import with_numbers
-from eigentree.counting.levels.hats import level_codes, numbers_in_levels
+from eigentree.counting.levels.hats import LEVELS, level_codes, numbers_in_levels
 from eigentree.counting.levels.number_scales import level_rows
 from eigentree.data.tables.columns import Columns
 from eigentree.data.tables.rows import Rows, rows_at_a_time
 from eigentree.errors import DataError
+from eigentree.inference.mixed.density import NumberDensity
 from eigentree.inference.operators.normalised_scoring import clipped_tables
 from eigentree.inference.queries import require_categories
-from eigentree.spectral.learn.level_density import LevelDensity
 from eigentree.spectral.learn.spectral_fit import SpectralModel
 from eigentree.validation import FILL_METHODS, FillMethod, Seed, different_names, generator, one_of, our_arithmetic
 
@@ -29,7 +30,49 @@ if TYPE_CHECKING:
     from eigentree.counting.levels.hats import HatScale
     from eigentree.spectral.learn.spectral_fit import SpectralFit
 
-__all__ = ["SpectralNumberModel"]
+__all__ = ["LevelDensity", "SpectralNumberModel"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LevelDensity(NumberDensity):
+    """The distribution of one number given evidence: a table over its levels, inside which it has its own density.
+
+    Attributes
+    ----------
+    name : str
+        Of the column.
+    weights : array, shape (levels,)
+    scale : HatScale
+    """
+
+    name: str
+    weights: Floats
+    scale: HatScale
+
+    def _pdf(self, x: Floats) -> Floats:
+        return np.asarray(self.weights[self.scale.levels(x)] * np.exp(self.scale.log_density(x)))
+
+    def _cdf(self, x: Floats) -> Floats:
+        places = self.scale.marginal.cdf(x) * LEVELS
+        below = np.concatenate([[0.0], np.cumsum(self.weights)])
+        return np.asarray(np.interp(places, np.arange(LEVELS + 1), below))
+
+    @property
+    def mean(self) -> float:
+        """The mean."""
+        return float(self.weights @ self.scale.means)
+
+    @property
+    def std(self) -> float:
+        """The standard deviation."""
+        return float(np.sqrt(max(float(self.weights @ self.scale.squares) - self.mean**2, 0.0)))
+
+    def _quantiles(self, shares: list[float]) -> Floats:
+        return np.asarray(self.scale.quantiles(self.weights[None], shares)[0])
+
+    def _sampled(self, n: int, random: np.random.Generator) -> Floats:
+        levels = choose(self.weights.cumsum()[None], np.zeros(n, np.int64), random.random(n))
+        return numbers_in_levels(levels[:, None].astype(np.float64), [self.scale], random)[:, 0]
 
 
 @dataclass(frozen=True, eq=False)
