@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import field
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
@@ -10,19 +12,27 @@ import numpy as np
 from eigentree.em.grammars.grammar_fit import GrammarFit, fit_by_splits, fit_from_random
 from eigentree.em.grammars.grammar_objective import GrammarObjective, GrammarVector, plain_grammar, training_counts
 from eigentree.em.holdout import check_split, held_out
-from eigentree.errors import ParameterError, did_you_mean, quoted
+from eigentree.errors import DataError, ParameterError, did_you_mean, quoted
 from eigentree.estimators.mixins.constructor_parameters import estimator_class, learns
-from eigentree.estimators.mixins.grammar_mixin import GrammarMixin
+from eigentree.estimators.mixins.information_criteria import Criteria
 from eigentree.estimators.mixins.iterative_mixin import RunsMixin
+from eigentree.estimators.mixins.treebank_mixin import TreebankMixin, postorder, relabelled
+from eigentree.inference.grammars.chart_parser import ChartParser
+from eigentree.inference.grammars.completion import Completion
 from eigentree.inference.grammars.grammar import Grammar, GrammarLayout
+from eigentree.inference.grammars.tree_passes import decode, log_prob, node_posteriors
+from eigentree.inference.grammars.tree_sampling import sampled_tree
 from eigentree.inference.threads import one_thread
-from eigentree.validation import generator, one_of, whole_number
+from eigentree.validation import generator, one_of, our_arithmetic, whole_number
 
 if TYPE_CHECKING:
-    from eigentree.arrays import Integers
+    from collections.abc import Callable
+
+    from eigentree.arrays import Floats, Integers
     from eigentree.data.tables.state_rules import UnknownRule
     from eigentree.data.treebanks.binarisation import Factoring
-    from eigentree.data.treebanks.tree_rows import GrammarSymbols
+    from eigentree.data.treebanks.tree import Tree
+    from eigentree.data.treebanks.tree_rows import GrammarSymbols, TreeRows
     from eigentree.data.treebanks.tree_store import TreeStore
     from eigentree.data.treebanks.word_classes import UnknownWords
     from eigentree.em.optimize.stopping import Rule
@@ -35,7 +45,7 @@ MOST_STATES = 2**10
 
 
 @estimator_class
-class LatentGrammar(GrammarMixin, RunsMixin):
+class LatentGrammar(TreebankMixin, RunsMixin):
     """A probabilistic context-free grammar whose labels have hidden states, learned from trees by EM.
 
     Each node of a tree has a label, which is seen, and a hidden state, which refines it; what a node becomes
@@ -97,6 +107,9 @@ class LatentGrammar(GrammarMixin, RunsMixin):
     al. 2006). Without a held-out tree, a split is kept that gains more than its parameters (AIC). A label that only
     stands above words has no more states than it has words.
 
+    Hidden states are those of nodes in normal form, which `normal_form` returns, in post-order: children before
+    their parent, the left subtree first.
+
     Examples
     --------
     >>> trees = ["(S (NP she) (VP (V sees) (NP stars)))", "(S (NP stars) (VP shine))"] * 20
@@ -127,6 +140,9 @@ class LatentGrammar(GrammarMixin, RunsMixin):
     verbose: int = 0
 
     _unit = "node"
+
+    grammar_: Grammar = field(init=False)
+    n_parameters_: int = field(init=False)
 
     @learns
     def fit(self, X: Any, y: object = None) -> Self:
@@ -208,3 +224,83 @@ class LatentGrammar(GrammarMixin, RunsMixin):
             raise ParameterError(
                 "with pseudo_counts=0 held-out trees may be impossible; give some, or validation_fraction=0"
             )
+
+    @property
+    def hidden_states_(self) -> dict[str, int]:
+        """The number of hidden states of each label."""
+        self._require_fit()
+        return dict(zip(self.labels_, self.grammar_.states.tolist(), strict=True))
+
+    @our_arithmetic
+    def predict_proba(self, X: Any) -> list[list[Floats]]:
+        """Return for each tree the posterior distributions of its nodes' hidden states.
+
+        Labels may not be missing.
+        """
+        found: list[list[Floats]] = []
+        for _, rows in self._complete(X):
+            known = node_posteriors(self.grammar_, rows)
+            nodes = [known.states[begin:end] for begin, end in pairwise(known.node_at.tolist())]
+            found += [nodes[begin:end] for begin, end in pairwise(rows.offsets.tolist())]
+        return found
+
+    @our_arithmetic
+    def decode(self, X: Any) -> list[Tree]:
+        """Return the trees in normal form with the hidden states that are most probable together: ``NP-3``.
+
+        Labels may not be missing.
+        """
+        found: list[Tree] = []
+        for trees, rows in self._complete(X):
+            states = decode(self.grammar_, rows).tolist()
+            for tree, begin in zip(trees, rows.offsets.tolist(), strict=False):
+                own = [(f"{node.label}-{states[begin + k]}", node) for k, node in enumerate(postorder(tree))]
+                found.append(relabelled(own))
+        return found
+
+    def bic(self, X: Any) -> float:
+        """Return the Bayesian information criterion of trees, which are as many as they have nodes."""
+        return self._criteria(X).bic
+
+    def aic(self, X: Any) -> float:
+        """Return the Akaike information criterion of trees."""
+        return self._criteria(X).aic
+
+    @our_arithmetic
+    def score_sentences(self, sentences: Any) -> Floats:
+        """Return the log probability of each sentence: the sum over all trees that have its words.
+
+        Parameters
+        ----------
+        sentences : list of str, of lists of str, or of trees, whose words are scored
+            A word that is None is missing, and marginalised out.
+        """
+        self._require_fit()
+        return np.array([parse.log_prob for parse in self._parses(sentences, self._parser(0.0))[1]])
+
+    @property
+    def _symbols(self) -> GrammarSymbols:
+        return self.grammar_.symbols
+
+    def _log_prob(self, rows: TreeRows) -> Floats:
+        return log_prob(self.grammar_, rows)
+
+    def _expansions(self, rows: TreeRows) -> Floats:
+        return node_posteriors(self.grammar_, rows).expansion
+
+    def _filler(self) -> Callable[[TreeRows], TreeRows]:
+        return Completion(self.grammar_).filled
+
+    def _parser(self, pruning: float) -> ChartParser:
+        return ChartParser.of(self.grammar_, pruning)
+
+    def _sampled(self, random: np.random.Generator, most_nodes: int) -> Tree:
+        return sampled_tree(self.grammar_, random, most_nodes)
+
+    def _criteria(self, X: Any) -> Criteria:
+        total, nodes = 0.0, 0
+        for _, rows in self._blocks(X):
+            total, nodes = total + float(log_prob(self.grammar_, rows).sum()), nodes + len(rows.labels)
+        if not nodes:
+            raise DataError("there is no tree to compare models by")
+        return Criteria.of(total, self.n_parameters_, float(nodes))
