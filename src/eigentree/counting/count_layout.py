@@ -51,11 +51,12 @@ class CountLayout:
     def of(cls, groups: Sequence[Group], states: Sequence[int], dense_cells: int = DENSE_CELLS) -> CountLayout:
         """Return the layout of some groups; those of more than `dense_cells` cells are kept as codes that occur."""
         kept = sorted(set(groups))
-        shapes = [tuple(states[column] for column in group) for group in kept]
-        for group, shape in zip(kept, shapes, strict=True):
-            if math.prod(shape) > np.iinfo(np.int64).max:
-                raise DataError(f"a joint table of {len(group)} columns has more cells than can be numbered")
-        dense = tuple(g for g, shape in enumerate(shapes) if math.prod(shape) <= dense_cells)
+        shapes = [tuple(map(states.__getitem__, group)) for group in kept]
+        cells = list(map(math.prod, shapes))
+        if max(cells, default=0) > np.iinfo(np.int64).max:
+            many = len(kept[cells.index(max(cells))])
+            raise DataError(f"a joint table of {many} columns has more cells than can be numbered")
+        dense = tuple(g for g, size in enumerate(cells) if size <= dense_cells)
         return cls(
             tuple(kept),
             tuple(shapes),
@@ -64,7 +65,7 @@ class CountLayout:
                 np.cumsum([0, *(len(kept[g]) for g in dense)]),
                 np.array([column for g in dense for column in kept[g]], np.int64),
                 np.array([size for g in dense for size in shapes[g]], np.int64),
-                np.cumsum([0, *(math.prod(shapes[g]) for g in dense)]),
+                np.cumsum([0, *(cells[g] for g in dense)]),
             ),
         )
 

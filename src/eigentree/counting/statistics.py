@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import accumulate, pairwise
+from itertools import accumulate, chain, pairwise
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -301,17 +301,17 @@ def _hats(columns: Columns, scales: Sequence[HatScale | None], plan: ViewPlan) -
 
 def _checked_layout(groups: Sequence[Any], columns: Columns) -> CountLayout:
     """Return the layout of groups that were counted; raise `FileError` unless their columns are there, in order."""
-    for group in groups:
-        if type(group) is not list or not group or not all(type(column) is int for column in group):
-            raise FileError("a group of columns is a list of them")
-        if any(a >= b for a, b in pairwise(group)):
-            raise FileError("a group of columns has each once, in order")
-        if group[0] < 0 or group[-1] >= len(columns.names):
-            raise FileError("their groups are of columns that they do not have")
+    if set(map(type, groups)) - {list} or not all(groups) or set(map(type, chain.from_iterable(groups))) - {int}:
+        raise FileError("a group of columns is a list of them")
+    if any(sorted(set(group)) != group for group in groups):
+        raise FileError("a group of columns has each once, in order")
+    if any(group[0] < 0 or group[-1] >= len(columns.names) for group in groups):
+        raise FileError("their groups are of columns that they do not have")
     found = list(map(tuple, groups))
-    if not found or len(set(found)) < len(found):
+    layout = CountLayout.of(found, columns.states)
+    if not found or len(layout.groups) < len(found):
         raise FileError("groups of columns are at least one, and each is there once")
-    return CountLayout.of(found, columns.states)
+    return layout
 
 
 def _rising(array: NDArray[Any]) -> bool:
@@ -349,9 +349,11 @@ def check_counts(plan: ViewPlan, counts: Counts) -> None:
     """Raise `DataError` unless counts are of a plan's columns, and of all groups that it needs."""
     if not counts.columns.are_of(plan.graph):
         raise DataError("the counts are of other columns than the structure's; count with the same graph")
-    for group in plan.groups():
-        if counts.layout.holder(tuple(sorted(map(plan.graph.column, group)))) < 0:
+    # Nearly all groups were counted by themselves, and only for others is one searched that holds them.
+    for group in sorted(plan.column_groups().difference(counts.layout.groups)):
+        if counts.layout.holder(group) < 0:
+            names = [plan.graph.observed[column] for column in group]
             raise DataError(
-                f"the columns {list(group)} were not counted together; count for the same structure, views and "
+                f"the columns {names} were not counted together; count for the same structure, views and "
                 f"max_rank as the estimator's"
             )

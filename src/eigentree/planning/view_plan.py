@@ -123,21 +123,25 @@ class ViewPlan(Derived):
 
     def groups(self) -> list[tuple[str, ...]]:
         """Return the groups of variables whose joint counts the fit needs, each once, columns in order."""
-        return list(self.derived(_groups))
+        names = self.graph.observed
+        return [tuple(names[column] for column in group) for group in sorted(self.column_groups())]
+
+    def column_groups(self) -> frozenset[tuple[int, ...]]:
+        """Return these groups by the places of their columns."""
+        return self.derived(_column_groups)
 
 
-def _groups(plan: ViewPlan) -> tuple[tuple[str, ...], ...]:
-    names = plan.graph.observed
-    place = {name: column for column, name in enumerate(names)}
-    wanted: set[tuple[int, ...]] = {(column,) for column in range(len(names))}
+def _column_groups(plan: ViewPlan) -> frozenset[tuple[int, ...]]:
+    place = {name: column for column, name in enumerate(plan.graph.observed)}
+    wanted: set[tuple[int, ...]] = {(column,) for column in place.values()}
     for node in plan.nodes:
         inner = [plan.nodes[child].inside for child in node.children] or [(node.observed or "",)]
         below = {place[name] for names in inner for name in names}
         outside = [[place[name] for name in group] for group in node.outside] if node.parent >= 0 else [[]]
         wanted.update(tuple(sorted(below.union(group))) for group in outside)
     for hub in plan.hubs:
-        wanted.update(tuple(sorted(place[name] for name in group)) for group in (*hub.pairs(), *hub.triples()))
-    return tuple(tuple(names[column] for column in group) for group in sorted(wanted))
+        wanted.update(tuple(sorted(map(place.__getitem__, g))) for g in (*hub.pairs(), *hub.triples()))
+    return frozenset(wanted)
 
 
 def _planned(graph: LatentGraph, options: PlanOptions) -> ViewPlan:

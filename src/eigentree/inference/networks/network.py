@@ -22,7 +22,7 @@ from eigentree.inference.networks.table_checks import (
     checked_keys,
     checked_labels,
     checked_order,
-    checked_table,
+    checked_tables,
     checked_tree,
     dirichlet,
     shown,
@@ -103,11 +103,7 @@ class LatentNetwork(HiddenQueries):
         self._given_tree = checked_tree(graph, tree)
         self._axes = table_axes(graph, self._given_tree)
         given = checked_keys(tables, graph)
-        self._factors: dict[tuple[str, ...], Floats] = {}
-        for key, axes in self._axes.items():
-            if key not in given:
-                raise NetworkError(f"there is no table for {shown(key)}; it needs the axes {axes}")
-            self._factors[key] = checked_table(key, axes, given[key], graph)
+        self._factors = checked_tables(self._axes, given, graph)
         for key in given:
             if key not in self._axes:
                 hint = did_you_mean(key[0], graph.names) if key else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +29,7 @@ __all__ = [
     "checked_keys",
     "checked_labels",
     "checked_order",
-    "checked_table",
+    "checked_tables",
     "checked_tree",
     "dirichlet",
     "shown",
@@ -88,8 +89,27 @@ def checked_keys(tables: Mapping[Any, ArrayLike], graph: LatentGraph) -> dict[tu
     return given
 
 
-def checked_table(key: tuple[str, ...], axes: tuple[str, ...], table: ArrayLike, graph: LatentGraph) -> Floats:
-    """Return a table as a read-only array, once its shape, its numbers and its sums are what they must be."""
+def checked_tables(
+    all_axes: Mapping[tuple[str, ...], tuple[str, ...]],
+    given: Mapping[tuple[str, ...], ArrayLike],
+    graph: LatentGraph,
+) -> dict[tuple[str, ...], Floats]:
+    """Return tables as read-only arrays, once their shapes, their numbers and their sums are what they must be."""
+    arrays = {}
+    for key, axes in all_axes.items():
+        if key not in given:
+            raise NetworkError(f"there is no table for {shown(key)}; it needs the axes {axes}")
+        arrays[key] = _shaped(key, axes, given[key], graph)
+    if not _are_normalised(arrays):
+        for key, array in arrays.items():
+            _normalise(key, all_axes[key], array)
+    for array in arrays.values():
+        array.flags.writeable = False
+    return arrays
+
+
+def _shaped(key: tuple[str, ...], axes: tuple[str, ...], table: ArrayLike, graph: LatentGraph) -> Floats:
+    """Return a table as an array of its own, once it is one of numbers and of its shape."""
     given = an_array(f"the table of {shown(key)}", table, NetworkError)
     try:
         if np.iscomplexobj(given):
@@ -103,6 +123,20 @@ def checked_table(key: tuple[str, ...], axes: tuple[str, ...], table: ArrayLike,
         raise NetworkError(
             f"the table of {shown(key)} needs the shape {shape}, one axis for each of {axes}, not {array.shape}"
         )
+    return array
+
+
+def _are_normalised(arrays: Mapping[tuple[str, ...], Floats]) -> bool:
+    """Return whether all tables are distributions up to rounding: at once, since tables are many and small."""
+    sizes = [math.prod(array.shape[array.ndim - len(key) :]) for key, array in arrays.items()]
+    counts = [array.size // size for array, size in zip(arrays.values(), sizes, strict=True)]
+    each = np.repeat(sizes, counts)
+    every = np.concatenate([array.ravel() for array in arrays.values()])
+    return bool((every >= 0).all() and (abs(np.add.reduceat(every, each.cumsum() - each) - 1) <= ROUNDING).all())
+
+
+def _normalise(key: tuple[str, ...], axes: tuple[str, ...], array: Floats) -> None:
+    """Divide the distributions of a table by their sums where these are not 1 up to rounding."""
     if not np.isfinite(array).all() or (array < 0).any():
         raise NetworkError(f"the table of {shown(key)} holds negative, infinite or missing numbers")
     summed = tuple(range(len(axes) - len(key), len(axes)))
@@ -116,8 +150,6 @@ def checked_table(key: tuple[str, ...], axes: tuple[str, ...], table: ArrayLike,
         )
     if abs(totals[worst] - 1) > ROUNDING:
         array /= array.sum(axis=summed, keepdims=True)
-    array.flags.writeable = False
-    return array
 
 
 def checked_order(name: str, order: ArrayLike, graph: LatentGraph) -> Integers:

@@ -102,8 +102,10 @@ class LearnedEdge:
     @property
     def squares(self) -> Floats:
         """Squared singular values of the directions of the bond, 0 where there is no more signal."""
-        known = self.singular_values[: len(self.damping)]
-        return np.pad(known**2, (0, len(self.damping) - len(known)))
+        squares = np.zeros(len(self.damping))
+        known = self.singular_values[: len(squares)]
+        squares[: len(known)] = known**2
+        return squares
 
 
 def _factors(squares: Floats, damping: Floats, shrinkage: float) -> Floats:

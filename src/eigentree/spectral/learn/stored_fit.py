@@ -73,10 +73,15 @@ def read_model(reader: Reader, content: Any, plan: ViewPlan, columns: Columns) -
     fit = _read_fit(reader.within("fit"), entry["fit"], plan, hats)
     for each in (fit, fit.apart):
         if each is not None and each.sums_to_one:
-            total = each.chain_rule.total(each.values(settings[0]))
-            if not abs(total - 1.0) <= SUM_ROUNDING:
-                raise FileError(f"the operators of a model sum to {total:.6g} over all rows, not to 1")
+            _check_sum(each, settings[0])
     return model_of(fit, *settings, columns, scales)
+
+
+def _check_sum(fit: SpectralFit, shrinkage: float) -> None:
+    """Raise `FileError` unless operators that are normalised by themselves are."""
+    total = fit.chain_rule.total(fit.values(shrinkage))
+    if not abs(total - 1.0) <= SUM_ROUNDING:
+        raise FileError(f"the operators of a model sum to {total:.6g} over all rows, not to 1")
 
 
 def _settings_content(writer: Writer, model: SpectralModel | SpectralSequenceModel) -> dict[str, Any]:
@@ -91,7 +96,9 @@ def _settings(reader: Reader, entry: Section, states: Sequence[int]) -> tuple[fl
     if not shrinkage >= 0 or not 0 <= floor <= 1:
         raise FileError("the shrinkage or the floor of a model is out of range")
     marginals = reader.flat("marginals", [(size,) for size in states])
-    if any((table < 0).any() or abs(table.sum() - 1.0) > SUM_ROUNDING for table in marginals):
+    every = np.concatenate(marginals)
+    sums = np.add.reduceat(every, np.cumsum([0, *states[:-1]]))
+    if (every < 0).any() or (abs(sums - 1.0) > SUM_ROUNDING).any():
         raise FileError("the marginals of a model are no distributions")
     return shrinkage, floor, tuple(marginals)
 
@@ -110,7 +117,7 @@ def _spectra(reader: Reader, entry: Section, ranks: Sequence[int], most: int) ->
         raise FileError("there are not singular values for each edge")
     sizes = reader.flat("singular_values", [(count,) for count in counts])
     damping = reader.flat("damping", [(rank,) for rank in ranks])
-    if any((part < 0).any() for part in (*sizes, *damping)):
+    if (np.concatenate([np.zeros(0), *sizes, *damping]) < 0).any():
         raise FileError("singular values or their damping are negative")
     return sizes, damping
 
