@@ -1,20 +1,38 @@
-"""Many fits, scores, threads and rows in one process: memory that stays, and waiting times."""
+"""Many fits, scores, threads and rows in one process: memory that stays, waiting times, what checks cost."""
 
 from __future__ import annotations
 
+import gc
 import tempfile
 import threading
 import time
+import warnings
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from unittest import mock
 
 import numpy as np
+import pandas as pd
 
 from benchmarks.measure import in_fresh_process, peak_growth, show_note, show_table
-from eigentree import EMHMM, EMJunctionTree, LatentNetwork, SpectralHMM, SpectralJunctionTree, zoo
+from eigentree import (
+    EMHMM,
+    EMJunctionTree,
+    JunctionTreeClassifier,
+    LatentClassModel,
+    LatentNetwork,
+    SpectralHMM,
+    SpectralJunctionTree,
+    load,
+    zoo,
+)
+from eigentree.counting.count_layout import CountLayout
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from eigentree.graphs.graph import LatentGraph
 
 THREADS = 8
 STEPS = 20
@@ -98,6 +116,105 @@ def many_rows(rows: int) -> list[float]:
     return [time.perf_counter() - start, growth]
 
 
+def _nothing(*_: Any) -> None:
+    """Check nothing."""
+
+
+UNCHECKED: dict[str, Callable[..., Any]] = {
+    "io.stores.Reader.floats": lambda reader, name, *shape: reader.array(name, ("F64",), *shape),
+    "counting.statistics._fitting": lambda statistics: statistics,
+    "counting.statistics._checked_layout": lambda groups, columns: CountLayout.of(
+        list(map(tuple, groups)), columns.states
+    ),
+    "estimators.fits.fitted_records.check_counts": _nothing,
+    **dict.fromkeys(
+        [f"planning.stored_plan._check_{part}" for part in ("leaves", "views", "hub", "columns")], _nothing
+    ),
+    "spectral.learn.stored_fit._check_sum": _nothing,
+    "inference.networks.table_checks._are_normalised": lambda arrays: True,
+    "inference.sequences.stored_chain._check_distributions": _nothing,
+}
+"""The checks of what a model promises, each with what stands in its place to learn what it costs.
+
+Whether a file is whole, and its entries of the types and sizes that reading needs, is always checked.
+"""
+
+
+def _sampled(graph: LatentGraph, rows: int) -> Any:
+    return LatentNetwork.random(graph, seed=0).sample(rows, seed=1)
+
+
+def _with_numbers() -> Any:
+    codes = _sampled(zoo.mixture(20, 4, 4), 2_000)
+    frame = pd.DataFrame(codes, columns=[f"x{k}" for k in range(20)])
+    return frame.assign(
+        **{f"x{k}": codes[:, k] + np.random.default_rng(k).normal(size=len(codes)) for k in range(10)}
+    )
+
+
+EM: dict[str, Any] = {"n_init": 1, "init": "random", "max_iter": 2, "random_state": 0}
+
+SAVED: dict[str, Callable[[], tuple[Any, Any]]] = {
+    "SpectralJunctionTree, HMM of 50": lambda: (
+        SpectralJunctionTree(zoo.hmm(50, 1, 4, 8)),
+        _sampled(zoo.hmm(50, 1, 4, 8), 5_000),
+    ),
+    "SpectralJunctionTree, Mixture of 100": lambda: (
+        SpectralJunctionTree(zoo.Mixture(8)),
+        _sampled(zoo.mixture(100, 8, 4), 5_000),
+    ),
+    "SpectralJunctionTree, 10 numbers of 20": lambda: (SpectralJunctionTree(zoo.Mixture(4)), _with_numbers()),
+    "SpectralHMM": lambda: (SpectralHMM(4), _sampled(zoo.hmm(50, 1, 4, 8), 500)),
+    "EMJunctionTree, HMM of 100": lambda: (
+        EMJunctionTree(zoo.hmm(100, 1, 4, 4), **EM),
+        _sampled(zoo.hmm(100, 1, 4, 4), 2_000),
+    ),
+    "EMJunctionTree, Mixture of 100": lambda: (
+        EMJunctionTree(zoo.Mixture(8), **EM),
+        _sampled(zoo.mixture(100, 8, 4), 2_000),
+    ),
+    "LatentClassModel, 10 numbers of 20": lambda: (LatentClassModel(4, **EM), _with_numbers()),
+    "EMHMM": lambda: (EMHMM(4, **EM), _sampled(zoo.hmm(50, 1, 4, 8), 500)),
+    "JunctionTreeClassifier, HMM of 20": lambda: (
+        JunctionTreeClassifier(SpectralJunctionTree(zoo.hmm(20, 1, 4, 4))),
+        _sampled(zoo.hmm(20, 1, 4, 4), 2_000),
+    ),
+}
+"""Of each kind of saved model, an estimator and rows to fit it to."""
+
+
+def cost_of_checks(kind: str, calls: int) -> list[float]:
+    """Return the size of a file, ms of loading it, the share of checks, and that of loading and the first score.
+
+    Loads with checks and without take turns; times are medians of processor time.
+    """
+    model, X = SAVED[kind]()
+    targets = (X[:, 0],) if isinstance(model, JunctionTreeClassifier) else ()
+    with warnings.catch_warnings():
+        # Two iterations do not converge.
+        warnings.simplefilter("ignore")
+        model.fit(X, *targets)
+    times: dict[bool, list[tuple[float, float]]] = {True: [], False: []}
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.eigentree"
+        model.save(path)
+        # Collections during a load must not go through what fitting has left.
+        gc.collect()
+        gc.freeze()
+        for _ in range(calls):
+            for checked, found in times.items():
+                with ExitStack() as stack:
+                    for name, instead in {} if checked else UNCHECKED.items():
+                        stack.enter_context(mock.patch(f"eigentree.{name}", instead))
+                    start = time.process_time()
+                    again = load(path)
+                    middle = time.process_time()
+                    (again.predict_proba if targets else again.score_samples)(X[:1])
+                    found.append((middle - start, time.process_time() - start))
+        (loading, both), (bare, bare_both) = (np.median(found, axis=0).tolist() for found in times.values())
+        return [path.stat().st_size, 1e3 * loading, 1 - bare / loading, 1 - bare_both / both]
+
+
 def run(quick: bool) -> None:
     """Print the tables."""
     times = 50 if quick else 1_000
@@ -131,3 +248,14 @@ def run(quick: bool) -> None:
         ["rows", "s", "MiB beyond"],
         table,
     )
+    table = []
+    for kind in SAVED:
+        size, loading, share, scored = in_fresh_process(__name__, "cost_of_checks", kind, 10 if quick else 100)
+        line = (f"{size / 1e6:.2f}", f"{loading:.2f}", f"{100 * share:.1f}", f"{100 * scored:.1f}")
+        table.append([kind, *line])
+    show_table(
+        "load: what it costs to check what a model promises, processor time of one thread",
+        ["model", "MB", "ms of loading", "% of it", "% with a score"],
+        table,
+    )
+    show_note("with a score: of loading and scoring one row, which then finds some of it done")
