@@ -24,6 +24,7 @@ from eigentree.em.mixed.mixed_search import Design, MixedMember, averaged_networ
 from eigentree.em.mixed.number_columns import NumberColumns
 from eigentree.em.optimize.objective import ExpectedCounts
 from eigentree.em.sizes import SizeTrial
+from eigentree.emissions.base import Emission
 from eigentree.emissions.families import make
 from eigentree.errors import FileError
 from eigentree.inference.mixed.mixed_network import MixedNetwork
@@ -227,6 +228,8 @@ def test_a_stored_emission_is_a_distribution() -> None:
         arrays.held[name] = kept
     content = emission_content(arrays, emission.permuted(np.array([0])))
     arrays.held["variance"] = np.array([-1.0])
+    # The check of all families, which a Gaussian does without.
+    assert not Emission.is_proper(replace(emission.permuted(np.array([0])), variance=np.array([-1.0])))
     with pytest.raises(FileError, match="'gaussian' are none of a distribution"):
         read_emission(arrays, content)
 

@@ -98,6 +98,14 @@ class IndependentNormal(Emission):
         drawn = self._means[states] + np.sqrt(self._variances)[states] * random.normal(size=cells.shape)
         return np.where(np.isnan(cells), drawn, cells)
 
+    def is_proper(self) -> bool:
+        """Return whether means are finite, and so are variances and their reciprocals."""
+        # Without the sample that other families need: a table with numbers has one of these for each.
+        if not (self.mean.size and self.mean.shape == self.variance.shape and self.mean.ndim == 1 + self.groups):
+            return False
+        usual = self.variance >= np.finfo(np.float64).tiny
+        return bool((usual & np.isfinite(self.variance) & np.isfinite(self.mean)).all())
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Gaussian(IndependentNormal):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal
 
 from eigentree.errors import RankError
@@ -140,7 +141,7 @@ def _column_groups(plan: ViewPlan) -> frozenset[tuple[int, ...]]:
         outside = [[place[name] for name in group] for group in node.outside] if node.parent >= 0 else [[]]
         wanted.update(tuple(sorted(below.union(group))) for group in outside)
     for hub in plan.hubs:
-        wanted.update(tuple(sorted(map(place.__getitem__, g))) for g in (*hub.pairs(), *hub.triples()))
+        wanted.update(tuple(sorted(map(place.__getitem__, g))) for g in chain(hub.pairs(), hub.triples()))
     return frozenset(wanted)
 
 
