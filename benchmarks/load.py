@@ -185,7 +185,7 @@ SAVED: dict[str, Callable[[], tuple[Any, Any]]] = {
 
 
 def cost_of_checks(kind: str, calls: int) -> list[float]:
-    """Return the size of a file, ms of loading it, the share of checks, and the share that no score saves.
+    """Return the size of a file, ms of loading it, the share of checks, and what remains of it after one score.
 
     Loads with checks and without take turns; times are medians of processor time. The first score finds done what
     checks have computed of what it needs.
@@ -257,7 +257,9 @@ def run(quick: bool) -> None:
         table.append([kind, *line])
     show_table(
         "load: what it costs to check what a model promises, processor time of one thread",
-        ["model", "MB", "ms of loading", "% of it", "% not saved later"],
+        ["model", "MB", "ms of loading", "% of it", "% extra"],
         table,
     )
-    show_note("not saved later: by loading and scoring one row, which finds done what checks have computed for it")
+    show_note(
+        "extra: of loading, then scoring a row, which needs some of what checks compute and finds it computed"
+    )
