@@ -260,6 +260,4 @@ def run(quick: bool) -> None:
         ["model", "MB", "ms of loading", "% of it", "% extra"],
         table,
     )
-    show_note(
-        "extra: of loading, then scoring a row, which needs some of what checks compute and finds it computed"
-    )
+    show_note("extra: of loading, then scoring a row, which needs some of what checks compute and finds it done")
