@@ -150,12 +150,11 @@ class _Run:
     def __post_init__(self) -> None:
         self.run = next(self.onward)
 
-    def advance(self, iterations: int = 1) -> None:
-        for _ in range(iterations):
-            following = next(self.onward, None)
-            if following is None:
-                self.is_over = True
-                return
+    def advance(self) -> None:
+        following = next(self.onward, None)
+        if following is None:
+            self.is_over = True
+        else:
             self.run = following
 
     @property

@@ -76,12 +76,11 @@ def em_run(
     max_iter: int,
     accelerate: bool = True,
     validation: Objective | None = None,
-    patience: int = SHORT_RUN,
 ) -> Iterator[EMRun]:
     """Yield a run at its start and after each iteration, until it has converged or `max_iter` is reached.
 
     Accelerated, it takes quasi-Newton steps; one that would lower the objective is shortened, or an EM iteration
-    takes its place. With held-out data it also ends once their log-likelihood has not risen for `patience`
+    takes its place. With held-out data it also ends once their log-likelihood has not risen for some
     iterations. Raises `DataError` when a row or sequence is impossible at the start: no iteration would make it
     possible.
     """
@@ -104,7 +103,7 @@ def em_run(
             yield replace(run, converged=True)
             return
         run = _validated(moved, validation)
-        if validation and run.iterations - run.validation.index(run.score) >= patience:
+        if validation and run.iterations - run.validation.index(run.score) >= SHORT_RUN:
             yield replace(run, converged=True)
             return
         if stopping.reached(run.history, objective.weight):

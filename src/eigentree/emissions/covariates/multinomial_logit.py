@@ -78,12 +78,12 @@ def information(design: Floats, totals: Floats, coefficients: Floats) -> Floats:
     return matrix.reshape(others * covariates, others * covariates)
 
 
-def multinomial_logit(design: Floats, counts: Floats, start: Floats | None = None, prior: float = 0.0) -> Floats:
+def multinomial_logit(design: Floats, counts: Floats, start: Floats | None = None) -> Floats:
     """Return the coefficients with the highest log-likelihood of counts, shape (covariates, classes).
 
     The first class is the reference: its column is zero. Of several coefficients that are as good, since covariates
-    depend on each other linearly, those nearest to the start are returned. Where classes are separated and there is
-    no prior, coefficients grow until the log-likelihood gains nothing but rounding errors.
+    depend on each other linearly, those nearest to the start are returned. Where classes are separated,
+    coefficients grow until the log-likelihood gains nothing but rounding errors.
 
     Parameters
     ----------
@@ -92,9 +92,6 @@ def multinomial_logit(design: Floats, counts: Floats, start: Floats | None = Non
         How often each class was observed in each row, not negative; need not be whole.
     start : array, shape (covariates, classes), optional
         Where to begin; zero unless given.
-    prior : float
-        Pseudo-counts of each class, spread evenly over the rows (Clogg et al. 1991). With an intercept alone
-        this is the Dirichlet prior of a table. It does not depend on the units of covariates.
 
     Examples
     --------
@@ -104,7 +101,6 @@ def multinomial_logit(design: Floats, counts: Floats, start: Floats | None = Non
     [[0.0, -1.0986], [0.0, 1.7918]]
     """
     classes = counts.shape[1]
-    counts = counts + prior / max(len(design), 1)
     first = np.zeros((design.shape[1], classes)) if start is None else start - start[:, :1]
     # In an orthonormal basis of the covariates their units and correlations do not matter.
     norms = np.sqrt(np.square(design).sum(axis=0))

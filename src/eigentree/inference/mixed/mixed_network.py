@@ -101,23 +101,16 @@ class MixedNetwork(LatentNetwork):
         """The distributions of numbers and of ordered labels, by groups of columns."""
         return self._emissions
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.graph, self.tables, self.all_emissions, self.columns, self.hidden_labels)
-
-    def changed(
-        self,
-        tables: Mapping[Any, ArrayLike] | None = None,
-        columns: Columns | None = None,
-        hidden_labels: Mapping[str, Sequence[Hashable]] | None = None,
-    ) -> MixedNetwork:
-        """Return the network with other tables, columns or names of hidden states."""
-        return type(self)(
-            self.graph,
-            self.tables if tables is None else tables,
-            self.all_emissions,
-            columns or self.columns,
-            self.hidden_labels if hidden_labels is None else hidden_labels,
-        )
+    @property
+    def _arguments(self) -> dict[str, Any]:
+        """The arguments of the constructor, by name."""
+        return {
+            "graph": self.graph,
+            "tables": self.tables,
+            "emissions": self.all_emissions,
+            "columns": self.columns,
+            "hidden_labels": self.hidden_labels,
+        }
 
     def relabelled(self, orders: Mapping[str, ArrayLike]) -> MixedNetwork:
         """Return the network with the states of some hidden variables in another order."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -109,15 +109,20 @@ class LatentNetwork(HiddenQueries):
                 hint = did_you_mean(key[0], graph.names) if key else ""
                 raise NetworkError(f"a table is given for {shown(key)}, which the graph does not have{hint}")
 
+    @property
+    def _arguments(self) -> dict[str, Any]:
+        """The arguments of the constructor, by name."""
+        return {
+            "graph": self._graph,
+            "tables": self.tables,
+            "tree": self._given_tree,
+            "columns": self._known_columns,
+            "hidden_labels": self.hidden_labels,
+        }
+
     def __reduce__(self) -> tuple[Any, ...]:
         # Through the constructor, because a copied or unpickled array would be writeable.
-        return type(self), (
-            self._graph,
-            self.tables,
-            self._given_tree,
-            self._known_columns,
-            self.hidden_labels,
-        )
+        return partial(type(self), **self._arguments), ()
 
     @property
     def graph(self) -> LatentGraph:
@@ -160,17 +165,12 @@ class LatentNetwork(HiddenQueries):
         tables: Mapping[Any, ArrayLike] | None = None,
         columns: Columns | None = None,
         hidden_labels: Mapping[str, Sequence[Hashable]] | None = None,
-    ) -> LatentNetwork:
+    ) -> Self:
         """Return the network with other tables, columns or names of hidden states."""
-        return type(self)(
-            self._graph,
-            self.tables if tables is None else tables,
-            self._given_tree,
-            columns or self._known_columns,
-            self.hidden_labels if hidden_labels is None else hidden_labels,
-        )
+        given = {"tables": tables, "columns": columns, "hidden_labels": hidden_labels}
+        return type(self)(**self._arguments | {name: each for name, each in given.items() if each is not None})
 
-    def with_columns(self, columns: Columns) -> LatentNetwork:
+    def with_columns(self, columns: Columns) -> Self:
         """Return the same network with other names for the states of its observed variables."""
         return self.changed(columns=columns)
 
