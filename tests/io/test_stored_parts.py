@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -194,3 +195,18 @@ def test_classifiers_of_sequences(tmp_path: Path) -> None:
     for thing in (tagger, classifier):
         told = refusal(thing, more_states, tmp_path / "f")
         assert told.startswith("the columns of a classifier of sequences are those of its models")
+
+
+def test_hidden_markov_trees_have_chains_of_trees(tmp_path: Path) -> None:
+    settings: dict[str, Any] = {"init": "random", "n_init": 1, "max_iter": 1, "random_state": 0}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        tree = et.HiddenMarkovTree(2, **settings).fit(["(a (b c))", "(b c)"])
+        chain = et.EMHMM(2, **settings).fit([list("abcab")] * 3)
+
+    for thing, of_trees in ((tree, None), (chain, True)):
+
+        def change(whole: dict[str, Any], given: bool | None = of_trees) -> None:
+            whole["content"]["fitted"]["chain"]["of_trees"] = given
+
+        assert "it alone, has a chain of trees" in refusal(thing, change, tmp_path / "f")

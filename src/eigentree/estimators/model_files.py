@@ -28,6 +28,7 @@ from eigentree.graphs.graph import LatentGraph
 from eigentree.graphs.learned_templates import open_template
 from eigentree.graphs.templates import Template
 from eigentree.inference.networks.network import LatentNetwork
+from eigentree.inference.sequences.tree_chain import TreeChain
 from eigentree.inference.stored_network import KIND as NETWORK
 from eigentree.inference.stored_network import network_content, read_network
 from eigentree.io.documents import Section, UnknownEntryError, plain
@@ -248,6 +249,8 @@ def _read_fitted(reader: Reader, kind: str, content: Any) -> dict[str, Any]:
     fitted = RECORDS[kind].read(reader, content)
     if kind == "SpectralHMM":
         return _spectral_chain(fitted)
+    if isinstance(fitted.get("model_"), TreeChain) != (kind == "HiddenMarkovTree"):
+        raise FileError("a hidden Markov tree, and it alone, has a chain of trees")
     held: Any = fitted.pop("plan_", None) or fitted.get("network_")
     if held is not None and not fitted["columns_"].are_of(with_numbers(held.graph, fitted["columns_"].numbers)):
         raise FileError("the columns are not those of the graph")
