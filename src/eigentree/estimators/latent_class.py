@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
+from eigentree.data.tables.design import design_names
 from eigentree.data.tables.labeled_table import LabeledTable
 from eigentree.data.tables.weights import positive_weights
 from eigentree.em.constraints import Constraints
 from eigentree.em.mixed.emission_choice import checked_emissions, covariate_family
-from eigentree.emissions.covariates.design import term_names
 from eigentree.emissions.covariates.membership import Membership
 from eigentree.errors import DataError, ParameterError, quoted
 from eigentree.estimators.em_junction_tree import EMJunctionTree
@@ -174,7 +174,7 @@ class LatentClassModel(EMJunctionTree, NumberOfClasses):
             raise AttributeError("coefficients_: the model has no covariates; give covariates=[...]")
         names, emission = own
         (hidden,) = self._tables.graph.hidden
-        terms = [term for _, term in term_names(self._columns, names)]
+        terms = design_names(self._columns, names)
         return LabeledTable(emission.coefficients, [hidden, "term"], [self._tables.labels(hidden), terms])
 
     @property

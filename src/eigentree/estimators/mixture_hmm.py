@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eigentree.data.sequences.inputs import design_names
+from eigentree.data.tables.design import design_names
 from eigentree.data.tables.labeled_table import LabeledTable, TablesByName
 from eigentree.em.chain_fit import ChainLayout
 from eigentree.em.durations.duration_objective import DurationLayout

@@ -14,6 +14,7 @@ from eigentree.em.chain_fit import ChainLayout
 from eigentree.em.constraints import ConstrainedLayout, Constraints
 from eigentree.em.estep.unique_rows import DistinctRows, columns_with_missing
 from eigentree.em.mixed.mixed_objective import MixedLayout, MixedObjective
+from eigentree.em.mixed.mixed_rows import distinct_rows
 from eigentree.em.mixed.number_columns import NumberColumns
 from eigentree.em.number_chains import (
     NumberChainLayout,
@@ -118,7 +119,7 @@ def _of_network(fitted: FittedModel, rows: Rows, network: LatentNetwork) -> Free
             about = [columns.position(name) for name in group]
             complete &= ~np.any([rows.missing(place) for place in about], axis=0)
     used = np.flatnonzero(complete)
-    first, places = _distinct(codes[used], values[used])
+    first, places = distinct_rows(codes[used], values[used])
     every = np.full(rows.count, -1)
     every[used] = places
     numbered = columns.number_places
@@ -146,16 +147,6 @@ def _of_network(fitted: FittedModel, rows: Rows, network: LatentNetwork) -> Free
         parameters = layout.vector(network)
     known = (model, distinct, fitted.weights, every, objective, *_parted(objective, parameters))
     return ObjectiveModel(*known, layout=layout, covariates=covariates)
-
-
-def _distinct(codes: Any, values: Floats) -> tuple[Integers, Integers]:
-    """Return the first of the rows that are equal, and which of these each row is like."""
-    key = np.zeros(len(codes), np.int64)
-    for column in (*values.T, *codes.T):
-        kinds, own = np.unique(column, return_inverse=True)
-        _, key = np.unique(key * len(kinds) + own, return_inverse=True)
-    _, first, places = np.unique(key, return_index=True, return_inverse=True)
-    return first, places
 
 
 def _of_chain(fitted: FittedModel, sequences: Sequences) -> FreeModel:

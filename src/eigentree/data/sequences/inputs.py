@@ -12,6 +12,7 @@ from eigentree.data.sequences.sequence_codes import Sequences
 from eigentree.data.sequences.steps import Steps, steps_of
 from eigentree.data.tables.cells import Categorical
 from eigentree.data.tables.columns import Columns
+from eigentree.data.tables.design import label_counts, terms_of
 from eigentree.data.tables.rows import Rows
 from eigentree.data.tables.state_rules import ReadOptions
 from eigentree.data.tables.table import Table, as_array, frame_of, table_of
@@ -30,7 +31,6 @@ __all__ = [
     "are_symbols",
     "cells_of_steps",
     "codes_of_steps",
-    "design_names",
     "design_of",
     "learned_inputs",
     "lengths_of",
@@ -147,17 +147,6 @@ def are_letters(columns: Columns) -> bool:
     return are_symbols(columns) and all(len(str(label)) == 1 for label in columns.labels(columns.names[0]))
 
 
-def design_names(columns: Columns) -> list[str]:
-    """Return what the columns of a design are: intercept, numbers, and each label of categories but the first."""
-    found = ["intercept"]
-    for place, name in enumerate(columns.names):
-        if place in columns.number_places:
-            found.append(name)
-        else:
-            found += [f"{name}: {label}" for label in columns.labels(name)[1:]]
-    return found
-
-
 def lengths_of(inputs: Any, words: bool) -> list[int] | None:
     """Return how long the items of a list are, where these are lists or arrays, or `words` is true and they are."""
     if not isinstance(inputs, list | tuple) or not inputs:
@@ -193,16 +182,12 @@ def split_frame(X: Any, inputs: Any, names: Sequence[str] = ()) -> tuple[Any, An
 
 
 def design_of(columns: Columns, codes: Any, values: Floats, symbols: bool) -> Floats:
-    """Return the design of inputs: of symbols a column for each, else what `design_names` says."""
+    """Return the design of inputs: of symbols a column for each, else the terms of a regression."""
     if symbols:
         return np.asarray(np.eye(columns.states[0])[codes[:, 0]])
-    made = [np.ones(len(codes))]
-    for place, states in enumerate(columns.states):
-        if place in columns.number_places:
-            made.append(values[:, columns.number_places.index(place)])
-        else:
-            made += [(codes[:, place] == code).astype(np.float64) for code in range(1, states)]
-    return np.stack(made, axis=1)
+    cells = codes.astype(np.float64)
+    cells[:, list(columns.number_places)] = values
+    return terms_of(cells, label_counts(columns, columns.names))
 
 
 def _rows_of(

@@ -137,30 +137,34 @@ class StreamedRows(Encoded):
                 yield codes, rows.values(start, stop), None if weights is None else weights[start:stop]
 
 
-def in_stretches(
-    chunks: Iterable[tuple[Codes, NDArray[Any] | None]], size: int
-) -> Iterator[tuple[Codes, NDArray[Any] | None]]:
-    """Yield codes and weights of chunks, so many rows at a time; the last stretch has what is left."""
-    held: list[tuple[Codes, NDArray[Any] | None]] = []
+def in_stretches(parts: Iterable[tuple[Any, ...]], size: int) -> Iterator[tuple[Any, ...]]:
+    """Yield rows that come in parts, so many at a time; the last stretch has what is left.
+
+    Rows are arrays with a line for each, the first never None; one that is None in a part is so in all.
+    """
+    held: list[tuple[Any, ...]] = []
     count = 0
-    for codes, weights in chunks:
-        begin = 0
-        while count + len(codes) - begin >= size:
+    for arrays in parts:
+        begin, rows = 0, len(arrays[0])
+        while count + rows - begin >= size:
             end = begin + size - count
-            held.append((codes[begin:end], None if weights is None else weights[begin:end]))
+            held.append(_cut(arrays, begin, end))
             yield _joined(held)
             held, count, begin = [], 0, end
-        if begin < len(codes):
-            held.append((codes[begin:], None if weights is None else weights[begin:]))
-            count += len(codes) - begin
+        if begin < rows:
+            held.append(_cut(arrays, begin, rows))
+            count += rows - begin
     if held:
         yield _joined(held)
 
 
-def _joined(parts: list[tuple[Codes, NDArray[Any] | None]]) -> tuple[Codes, NDArray[Any] | None]:
-    weights = [weight for _, weight in parts if weight is not None]
-    codes = np.asfortranarray(np.concatenate([codes for codes, _ in parts]))
-    return codes, np.concatenate(weights) if weights else None
+def _cut(arrays: tuple[Any, ...], begin: int, end: int) -> tuple[Any, ...]:
+    return tuple(None if own is None else own[begin:end] for own in arrays)
+
+
+def _joined(parts: list[tuple[Any, ...]]) -> tuple[Any, ...]:
+    each = zip(*parts, strict=True)
+    return tuple(None if own[0] is None else np.asfortranarray(np.concatenate(own)) for own in each)
 
 
 def _of_part(stream: Stream, function: Callable[..., T], columns: Columns, weight: str | None, *shared: Any) -> T:

@@ -134,7 +134,7 @@ def families_on_graph(emissions: Any, columns: Columns, graph: LatentGraph) -> d
 
 def covariate_family(columns: Columns, names: Sequence[str]) -> dict[str, Any]:
     """Return the family of covariates: their parent's states depend on them, by a multinomial logit."""
-    from eigentree.emissions.covariates.design import label_counts
+    from eigentree.data.tables.design import label_counts
 
     return {"family": COVARIATES, "levels": label_counts(columns, names)}
 

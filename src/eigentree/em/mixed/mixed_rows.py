@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from eigentree.emissions.base import Emission
     from eigentree.graphs.graph import LatentGraph
 
-__all__ = ["STRETCH", "MixedRows", "Stretch"]
+__all__ = ["STRETCH", "MixedRows", "Stretch", "distinct_rows"]
 
 STRETCH = 2**15
 """Rows of one E-step: what their lines take stays within tens of megabytes, and the overhead of a call is small."""
@@ -64,14 +64,7 @@ class MixedRows(NamedTuple):
 
         A fit with weights is then bit-identical to that of rows that are repeated so often.
         """
-        key = np.zeros(len(self.weights), np.int64)
-        for column in (*self.values.T, *self.codes.T):
-            # NaN is equal to itself here, and -0 to 0.
-            kinds, own = np.unique(column, return_inverse=True)
-            kept, key = np.unique(key * len(kinds) + own, return_inverse=True)
-            if len(kept) == len(key):
-                break
-        _, first, place = np.unique(key, return_index=True, return_inverse=True)
+        first, place = distinct_rows(self.codes, self.values)
         return self.taken(first)._replace(
             codes=np.asfortranarray(self.codes[first]), weights=np.bincount(place, self.weights).astype(np.float64)
         )
@@ -83,6 +76,19 @@ class MixedRows(NamedTuple):
         return MixedRows(
             np.asfortranarray(self.codes[order]), self.values[order], self.weights[order], self.first[order]
         )
+
+
+def distinct_rows(codes: Codes, values: Floats) -> tuple[Integers, Integers]:
+    """Return the first of the rows that are equal, sorted by their cells, and which of these each row is like."""
+    key = np.zeros(len(codes), np.int64)
+    for column in (*values.T, *codes.T):
+        # NaN is equal to itself here, and -0 to 0.
+        kinds, own = np.unique(column, return_inverse=True)
+        kept, key = np.unique(key * len(kinds) + own, return_inverse=True)
+        if len(kept) == len(key):
+            break
+    _, first, places = np.unique(key, return_index=True, return_inverse=True)
+    return first, places
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from eigentree.data.streams.encoded_stream import in_stretches
 from eigentree.em.estep.unique_rows import margins
 from eigentree.em.mixed import mixed_rows
 from eigentree.em.mixed.mixed_objective import MixedLayout, MixedObjective, NumberObjective, Responsibilities
@@ -152,7 +153,8 @@ class _RowFile(StretchFile):
         super().__init__(self._counted(parts, states), self.size, "rows of numbers")
 
     def _counted(self, parts: Iterable[MixedRows], states: Mapping[str, int]) -> Iterator[MixedRows]:
-        for rows in _in_stretches(parts, self.size):
+        for arrays in in_stretches(parts, self.size):
+            rows = MixedRows(*arrays)
             self.weight += float(rows.weights.sum())
             for name, found in margins(rows.codes, rows.weights, states).items():
                 self.margins[name] += found
@@ -161,20 +163,3 @@ class _RowFile(StretchFile):
     def part(self, number: int) -> MixedRows:
         """Return the rows of a stretch."""
         return MixedRows(*self.read(number))
-
-
-def _in_stretches(parts: Iterable[MixedRows], size: int) -> Iterator[MixedRows]:
-    """Yield rows so many at a time, however they come; the last stretch has what is left."""
-    held: list[MixedRows] = []
-    count = 0
-    for rows in parts:
-        start = 0
-        while count + len(rows.weights) - start >= size:
-            stop = start + size - count
-            yield joined_rows([*held, rows.part(start, stop)])
-            held, count, start = [], 0, stop
-        if start < len(rows.weights):
-            held.append(rows.part(start, len(rows.weights)))
-            count += len(rows.weights) - start
-    if held:
-        yield joined_rows(held)

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn, Self
 
 import numpy as np
 
+from eigentree.data.tables.design import term_counts, terms_of, whitening_of
 from eigentree.emissions.base import PARAMETER, Emission
-from eigentree.emissions.covariates.design import design_of, term_counts, whitening_of
 from eigentree.emissions.covariates.multinomial_logit import information, log_probabilities, score
 from eigentree.errors import DataError
 
@@ -80,7 +80,7 @@ class Membership(Emission):
         own = ~np.isnan(cells).any(axis=1) & (weights > 0)
         if not own.any():
             raise DataError("no row has all covariates, so nothing can be learned of them; drop the emptiest one")
-        rows = design_of(cells[own], levels)
+        rows = terms_of(cells[own], levels)
         whitening = whitening_of(rows, weights[own])
         reach = math.sqrt(float(np.square(rows @ whitening).sum(axis=1).max()))
         zeros = np.zeros((states, rows.shape[1]))
@@ -119,7 +119,7 @@ class Membership(Emission):
     def features(self, cells: Floats) -> RegressionRows:
         """Return uncorrelated terms, and which rows have all covariates."""
         known: Booleans = np.asarray(~np.isnan(cells).any(axis=1))
-        design: Floats = design_of(np.where(known[:, None], cells, 0.0), self.levels) @ self.whitening
+        design: Floats = terms_of(np.where(known[:, None], cells, 0.0), self.levels) @ self.whitening
         return RegressionRows(design, known)
 
     def log_proba(self, features: Any) -> Floats:

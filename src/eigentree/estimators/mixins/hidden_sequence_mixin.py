@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 
 import numpy as np
 
-from eigentree.data.sequences.inputs import design_names, design_of
+from eigentree.data.sequences.inputs import design_of
 from eigentree.data.sequences.sequence_codes import Sequences, per_step
+from eigentree.data.tables.design import design_names
 from eigentree.data.tables.labeled_table import LabeledTable, TablesByName
 from eigentree.data.tables.weights import positive_weights
 from eigentree.errors import DataError, quoted

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
-from eigentree.data.sequences.inputs import are_symbols, design_names
+from eigentree.data.sequences.inputs import are_symbols
 from eigentree.data.tables.columns import columns_content, columns_of
+from eigentree.data.tables.design import design_names
 from eigentree.errors import FileError
 from eigentree.inference.sequences.duration_chain import DurationChain
 from eigentree.inference.sequences.hmm_chain import Chain

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from eigentree.emissions.covariates.design import design_of, label_counts, term_names, whitening_of
+from eigentree.data.tables.design import label_counts, term_names, terms_of, whitening_of
 from eigentree.emissions.covariates.multinomial_logit import information, log_probabilities
 from eigentree.errors import DataError, ParameterError
 from eigentree.messages import notice
@@ -245,7 +245,7 @@ def class_regression(
     if not used.any():
         raise DataError("no row has all covariates; impute them before, or drop the one with most missing cells")
     columns, weights = external.columns, rows.weights[used]
-    design = design_of(external.values[used], label_counts(columns, columns.names))
+    design = terms_of(external.values[used], label_counts(columns, columns.names))
     whitening = whitening_of(design, weights)
     independent = design @ whitening
     here = Regression(independent, weights, rows.evidence().taken(used))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,15 +14,22 @@ if TYPE_CHECKING:
     from eigentree.arrays import Floats
     from eigentree.data.tables.columns import Columns
 
-__all__ = ["design_of", "label_counts", "term_counts", "term_names", "whitening_of"]
+__all__ = ["design_names", "label_counts", "term_counts", "term_names", "terms_of", "whitening_of"]
 
 INTERCEPT = "intercept"
 
 
+def _labels(columns: Columns, name: str) -> Sequence[Any] | None:
+    """Return the labels of a column, or of its codes; None of one of numbers."""
+    place = columns.position(name)
+    if isinstance(meaning := columns.meanings[place], LabelCodes):
+        return meaning.coded.values
+    return None if place in columns.number_places else columns.labels(name)
+
+
 def label_counts(columns: Columns, names: Sequence[str]) -> list[int]:
     """Return the number of labels of some columns; 0 for numbers."""
-    meanings = [columns.meanings[columns.position(name)] for name in names]
-    return [len(each.coded.values) if isinstance(each, LabelCodes) else 0 for each in meanings]
+    return [len(_labels(columns, name) or ()) for name in names]
 
 
 def term_counts(levels: Sequence[int]) -> list[int]:
@@ -34,13 +41,17 @@ def term_names(columns: Columns, names: Sequence[str]) -> list[tuple[str, str]]:
     """Return the column of each term, and what the term is called: the column itself, or a label beside it."""
     found = [(INTERCEPT, INTERCEPT)]
     for name in names:
-        meaning = columns.meanings[columns.position(name)]
-        labels = meaning.coded.values[1:] if isinstance(meaning, LabelCodes) else None
-        found += [(name, name)] if labels is None else [(name, f"{name}: {label}") for label in labels]
+        labels = _labels(columns, name)
+        found += [(name, name)] if labels is None else [(name, f"{name}: {label}") for label in labels[1:]]
     return found
 
 
-def design_of(cells: Floats, levels: Sequence[int]) -> Floats:
+def design_names(columns: Columns, names: Sequence[str] | None = None) -> list[str]:
+    """Return what the terms of some columns are called, or of all."""
+    return [term for _, term in term_names(columns, columns.names if names is None else names)]
+
+
+def terms_of(cells: Floats, levels: Sequence[int]) -> Floats:
     """Return the terms of rows: the intercept, numbers, and of labels an indicator of each but the first."""
     terms = [np.ones(len(cells))]
     for column, number in zip(cells.T, levels, strict=True):
