@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import groupby, pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from eigentree.errors import EigentreeError, GraphError, TreewidthError, in_short
 from eigentree.graphs.elimination import MAX_CLIQUE_STATES, CliqueTree, clique_tree, middle, natural_key
@@ -21,7 +21,16 @@ if TYPE_CHECKING:
 
     from eigentree.graphs.graph import LatentGraph
 
-__all__ = ["JunctionTree", "TreeNode"]
+__all__ = ["JunctionTree", "TreeNode", "subtrees"]
+
+
+def subtrees(nodes: Sequence[Any]) -> tuple[range, ...]:
+    """Return the positions of each node and of all nodes below it: those of a tree in preorder are one piece."""
+    ends = list(range(1, len(nodes) + 1))
+    for place in reversed(range(1, len(nodes))):
+        parent = nodes[place].parent
+        ends[parent] = max(ends[parent], ends[place])
+    return tuple(range(place, end) for place, end in enumerate(ends))
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,17 +167,12 @@ class JunctionTree:
         return max(len(clique) for clique in self.cliques) - 1
 
     @cached_property
-    def _ends(self) -> tuple[int, ...]:
-        """One past the last node of the subtree below each node."""
-        ends = list(range(1, len(self.nodes) + 1))
-        for i in reversed(range(len(self.nodes))):
-            for child in self.nodes[i].children:
-                ends[i] = max(ends[i], ends[child])
-        return tuple(ends)
+    def _subtrees(self) -> tuple[range, ...]:
+        return subtrees(self.nodes)
 
     def subtree(self, node: int) -> range:
         """Return the positions of a node and of all nodes below it."""
-        return range(node, self._ends[self.checked_node(node)])
+        return self._subtrees[self.checked_node(node)]
 
     def checked_node(self, node: int, error: type[EigentreeError] = GraphError) -> int:
         """Return the position of a node, or raise an error where the tree has none there."""

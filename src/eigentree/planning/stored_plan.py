@@ -10,6 +10,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from eigentree.errors import FileError
+from eigentree.graphs.junction_tree import subtrees
 from eigentree.inference.stored_network import children_of
 from eigentree.io.documents import Section, texts, whole
 from eigentree.planning.hub_plan import Branch, Hub, is_plain
@@ -127,24 +128,16 @@ def _check_leaves(nodes: Sequence[PlanNode], graph: LatentGraph) -> None:
 def _check_views(nodes: Sequence[PlanNode]) -> None:
     """Raise `FileError` unless each edge has views, and they look at its two sides."""
     place = {node.observed: i for i, node in enumerate(nodes)}
-    subtrees = _subtrees(nodes)
+    of_node = subtrees(nodes)
     if nodes[0].inside or nodes[0].outside:
         raise FileError("the root of a plan has no views")
     for i, node in enumerate(nodes[1:], start=1):
         if not node.inside or not node.outside or not all(node.outside):
             raise FileError("an edge has no view")
-        below = subtrees[i]
+        below = of_node[i]
         elsewhere = all(place[name] not in below for group in node.outside for name in group)
         if not elsewhere or not all(place[name] in below for name in node.inside):
             raise FileError("a view looks at the wrong side of its edge")
-
-
-def _subtrees(nodes: Sequence[PlanNode]) -> list[range]:
-    """Return the places of the nodes of each subtree: in preorder, it is one piece."""
-    ends = list(range(1, len(nodes) + 1))
-    for i in reversed(range(1, len(nodes))):
-        ends[nodes[i].parent] = max(ends[nodes[i].parent], ends[i])
-    return [range(i, end) for i, end in enumerate(ends)]
 
 
 def _check_hub(hub: Hub, nodes: Sequence[PlanNode]) -> None:
@@ -166,10 +159,10 @@ def _check_hub(hub: Hub, nodes: Sequence[PlanNode]) -> None:
     ):
         raise FileError("a hub is not made of nodes of its plan, or its branches do not leave them")
     place = {node.observed: i for i, node in enumerate(nodes)}
-    subtrees = _subtrees(nodes)
+    of_node = subtrees(nodes)
     for branch in hub.branches:
         is_above = branch.position == hub.nodes[0]
-        if any((place[name] in subtrees[branch.position]) == is_above for name in branch.columns):
+        if any((place[name] in of_node[branch.position]) == is_above for name in branch.columns):
             raise FileError("a branch of a hub is represented by columns elsewhere")
 
 

@@ -12,6 +12,8 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from eigentree.graphs.junction_tree import subtrees
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -85,16 +87,12 @@ def legs_of(plan: ViewPlan, number: int) -> tuple[Leg, ...]:
 
 def lies_beyond(plan: ViewPlan, bond: int, leg: Leg) -> bool:
     """Return whether a bond lies beyond a leg of another one."""
-    below = leg.bond < bond < plan.derived(_subtree_ends)[leg.bond]
+    below = bond in plan.derived(_subtrees)[leg.bond]
     return bond != leg.bond and below != leg.up
 
 
-def _subtree_ends(plan: ViewPlan) -> tuple[int, ...]:
-    """Return one past the last node below each node; subtrees are contiguous."""
-    ends = list(range(1, len(plan.nodes) + 1))
-    for i in reversed(range(1, len(plan.nodes))):
-        ends[plan.nodes[i].parent] = max(ends[plan.nodes[i].parent], ends[i])
-    return tuple(ends)
+def _subtrees(plan: ViewPlan) -> tuple[range, ...]:
+    return subtrees(plan.nodes)
 
 
 def own_legs(plan: ViewPlan, separation: Separation, legs: Iterable[Leg]) -> dict[str, list[Leg]]:
