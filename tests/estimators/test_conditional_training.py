@@ -128,6 +128,29 @@ def test_classes_of_training_rows_are_never_less_likely_than_generatively(class_
     assert model.tried_ == {}
 
 
+def test_hidden_states_of_a_class_learn_what_naive_bayes_cannot() -> None:
+    """An exclusive or of two columns."""
+    random = np.random.default_rng(0)
+    codes = random.integers(0, 2, (300, 2))
+    X, y = pd.DataFrame(np.array(["no", "yes"], object)[codes], columns=["a", "b"]), codes.sum(axis=1) % 2
+    for estimator, right in ((NAIVE, 0.6), (MIXTURE, 1.0)):
+        model = trained(estimator, X, y, alpha=0.1)
+        assert abs(np.mean(model.predict(X) == y) - right) <= 0.1
+
+
+def test_what_few_rows_of_a_class_show_is_believed_less_than_generatively() -> None:
+    """A label of two rows of one class, in three columns: generatively it counts thrice, and is nearly proof."""
+    X, y = table(120)
+    rare = np.flatnonzero(y == "ash")[:2]
+    for name in ("q0", "q1", "q2"):
+        X.loc[rare, name] = "rare"
+    row = pd.DataFrame([dict.fromkeys(X.columns, None) | dict.fromkeys(("q0", "q1", "q2"), "rare")])
+    generative, model = (trained(NAIVE, X, y, training=how, alpha=3.0) for how in ("generative", "conditional"))
+    doubts = [1.0 - each.predict_proba(row)[0, 0] for each in (generative, model)]
+    assert doubts[0] < 0.002
+    assert 3 * doubts[0] < doubts[1] < 0.5
+
+
 def test_weaker_penalties_fit_training_rows_better() -> None:
     X, y = table()
     fits = [conditional(trained(MIXTURE, X, y, alpha=alpha), X, y) for alpha in (100, 10, 1, 0.1)]

@@ -1,4 +1,4 @@
-"""Conditional training: its objective, L-BFGS from the generative fit, and how near to that parameters are held."""
+"""Conditional training: its objective, L-BFGS from the smoothed generative fit, and how near to that it stays."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ numbers are collinear it needs half as many steps as with 10."""
 
 @dataclass(frozen=True, eq=False)
 class ConditionalObjective:
-    """What conditional training maximises, as a function of free coordinates that are 0 at the generative fit.
+    """What conditional training maximises, as a function of free coordinates that are 0 where training starts.
 
     It is the sum over rows of ``log P(row, class) - weight · log P(row)``: with the weight 1 the conditional
     log-likelihood, with 0 that of generative training, and between a convex combination of both (Bouchard and
     Triggs, 2004). Both have the prior of generative training, which so has the share that the weight leaves. A
-    ridge penalty, ``alpha / 2`` times the sum of the squares of the coordinates, holds them near the generative
-    fit: a Gaussian prior around it.
+    ridge penalty, ``alpha / 2`` times the sum of the squares of the coordinates, holds them near that: a Gaussian
+    prior around it.
 
     Attributes
     ----------
@@ -117,12 +117,21 @@ class LabelledData(ABC):
         return self.rows
 
     def conditional(self, rows: Any, start: Floats) -> ConditionalObjective:
-        """Return the objective of conditional training on rows, from the parameters of generative training."""
+        """Return the objective of conditional training on rows, as a function of how far parameters are moved."""
         joint = self.objective(rows, True)
         marginal: Any = self.objective(rows, False)
         # Pseudo-counts follow from the cells of rows, those of the class among them.
         marginal = replace(marginal, prior=joint.prior)
         return ConditionalObjective(FreeCoordinates(joint, start), joint, marginal)
+
+    def smoothed(self, rows: Any, start: Floats) -> Floats:
+        """Return the parameters of generative training after an M-step with the most pseudo-counts it chooses from.
+
+        Generative training counts twice what two columns both show, so its log-odds are too large, most of all
+        those of what few rows of a class show: they are no centre of a penalty.
+        """
+        pseudo_counts = max(self.pseudo_counts, PSEUDO_COUNTS[-1])
+        return replace(self, pseudo_counts=pseudo_counts).objective(rows, True).em_update(start)
 
     def refitted(self, rows: Any, start: Floats, max_iter: int) -> Floats:
         """Return the parameters that generative training finds on rows, from those of a fit to more rows.
@@ -190,9 +199,8 @@ def fit_conditional(
         alpha, tried = _chosen(rows, start, conditional_weight, max_iter, random)
     if math.isinf(alpha):
         return ConditionalFit(start, alpha, tried, True)
-    objective = replace(
-        rows.conditional(rows.rows, start), conditional_weight=conditional_weight, alpha=float(alpha)
-    )
+    objective = rows.conditional(rows.rows, rows.smoothed(rows.rows, start))
+    objective = replace(objective, conditional_weight=conditional_weight, alpha=float(alpha))
     known = rows.known(rows.rows)
     stopping = Stopping("gain", USUAL_TOLERANCES["gain"])
     at, converged = _maximised(objective, np.zeros(objective.coordinates.size), known, stopping, max_iter)
@@ -208,28 +216,30 @@ def _chosen(
     more than a small share of what chance makes of the rows.
     """
     training, held, places = [], [], []
+    total = 0.0
     for fold in folds_of(rows.divided, 0.0, random):
-        own = rows.refitted(fold.rows, start, max_iter)
+        generative = rows.refitted(fold.rows, start, max_iter)
+        own = rows.smoothed(fold.rows, generative)
         objective = replace(rows.conditional(fold.rows, own), conditional_weight=conditional_weight)
         count, known = objective.coordinates.size, rows.known(fold.rows)
         training.append((objective, known, Stopping.within_chance(SHARE_OF_ERROR, count, known)))
-        held.append((rows.conditional(fold.validation, own), rows.known(fold.validation)))
         places.append(np.zeros(count))
-    tried: dict[float, float] = {}
-    best = math.inf
-    for alpha in (math.inf, *ALPHAS):
-        if math.isfinite(alpha):
-            pairs = zip(training, places, strict=True)
-            places = [
-                _maximised(replace(own, alpha=alpha), at, known, near, max_iter)[0]
-                for (own, known, near), at in pairs
-            ]
+        total += rows.conditional(fold.validation, generative).log_likelihood(np.zeros(count))
+        held.append((rows.conditional(fold.validation, own), rows.known(fold.validation)))
+    weight = sum(known for _, known in held)
+    tried = {math.inf: total / weight}
+    last = -math.inf
+    for alpha in ALPHAS:
+        pairs = zip(training, places, strict=True)
+        places = [
+            _maximised(replace(own, alpha=alpha), at, known, near, max_iter)[0] for (own, known, near), at in pairs
+        ]
         total = sum(fold.log_likelihood(at) for (fold, _), at in zip(held, places, strict=True))
-        tried[alpha] = total / sum(weight for _, weight in held)
-        if tried[alpha] < tried[best]:
+        tried[alpha] = total / weight
+        if tried[alpha] < last:
             break
-        best = alpha
-    return best, tried
+        last = tried[alpha]
+    return max(tried, key=tried.__getitem__), tried
 
 
 def _maximised(

@@ -70,8 +70,8 @@ class JunctionTreeClassifier(Parameters):
         Whether the likelihood of rows is maximised, or from there on that of classes given rows; a number from 0 to
         1 is the weight of the second.
     alpha : float or "auto"
-        Of conditional training: how strongly the parameters are held near the generative fit; 0 is not at all, and
-        "auto" is chosen on held-out rows.
+        Of conditional training: how strongly the parameters are held near the smoothed generative fit; 0 is not at
+        all, infinity generative training, and "auto" is chosen on held-out rows.
     random_state : int, Generator or None
         For the default estimator, and which rows are held out.
 
@@ -120,9 +120,10 @@ class JunctionTreeClassifier(Parameters):
     other columns, or sequence), by L-BFGS from the generative fit. A number weighs both likelihoods (hybrid
     training), which learns from rows without a class too.
 
-    **alpha**: an L2 penalty on the logarithms of probabilities and the free coordinates of emissions. "auto" tries
-    100, 30, 10, …, 0.001, and generative training, on a tenth of the rows, or up to 2,000 rows by five-fold
-    cross-validation.
+    **alpha**: an L2 penalty on changes of the logarithms of probabilities and of the free coordinates of emissions.
+    They are changes from the generative fit with 3 pseudo-counts, if it has fewer: what few rows of a class show is
+    no evidence to hold on to. "auto" tries 100, 30, 10, …, 0.001, and generative training, on a tenth of the rows,
+    or up to 2,000 rows by five-fold cross-validation.
 
     Examples
     --------

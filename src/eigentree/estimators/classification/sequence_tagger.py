@@ -54,8 +54,8 @@ class SequenceTagger(Parameters):
         Whether the likelihood of sequences with their labels is maximised, or from there on that of labels given
         sequences; a number from 0 to 1 is the weight of the second.
     alpha : float or "auto"
-        Of conditional training: how strongly the parameters are held near the generative fit; "auto" is chosen on
-        held-out sequences (or pieces of fewer than five).
+        Of conditional training: how strongly the parameters are held near the smoothed generative fit; "auto" is
+        chosen on held-out sequences (or pieces of fewer than five).
     random_state : int, Generator or None
         For the default estimator, and which sequences are held out.
 
