@@ -241,7 +241,8 @@ def learns(method: Callable[Concatenate[P, Arguments], T]) -> Callable[Concatena
     @functools.wraps(method)
     def fit(self: P, /, *args: Arguments.args, **kwargs: Arguments.kwargs) -> T:
         before = self.__dict__
-        given = {name: before[name] for name in self._signature()}
+        known = self._signature()
+        given = {name: value for name, value in before.items() if name in known}
         self.__dict__ = before | {name: plain_number(value) for name, value in given.items()}
         verbose = before.get("verbose")
         hint = "; verbose=1 shows how far it is" if isinstance(verbose, int) else ""
