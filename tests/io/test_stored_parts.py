@@ -103,7 +103,7 @@ def set_all(content: Any, name: str, value: Any) -> None:
         (lambda plan: plan["hubs"][0].update(circles=[]), "a hub is not made of nodes of its plan"),
         (lambda plan: plan["hubs"][0]["branches"].pop(), "a branch of a circle is a whole number"),
         (lambda plan: plan["hubs"][0]["branches"][0].__setitem__(1, []), "no column represents a branch of a hub"),
-        (lambda plan: plan.update(hubs=[]), "a fit has no hubs to be taken apart"),
+        (lambda plan: plan.update(hubs=[]), "a fit has no hubs to be learned together"),
     ],
 )
 def test_plans(change: Callable[[Any], None], message: str, tmp_path: Path) -> None:

@@ -14,7 +14,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 import eigentree as et
 from eigentree.planning.hub_plan import SymmetricBasis, _full, distinct_triples
 from eigentree.planning.view_plan import ViewPlan
-from eigentree.spectral.learn.spectral_fit import graph_parameters, operator_parameters
+from eigentree.spectral.learn.moments import CountedTables
+from eigentree.spectral.learn.operator_learning import learn
+from eigentree.spectral.learn.spectral_fit import graph_parameters, operator_parameters, pseudo_rows
 
 BUSHY = {
     "three classes": et.zoo.mixture(7, 3, 3),
@@ -113,7 +115,9 @@ def test_hubs_learned_together_have_a_lower_error_than_apart(graph, most) -> Non
     for seed in range(5):
         truth = et.LatentNetwork.random(graph, seed=seed)
         rows, test = truth.sample(10_000, seed=1), truth.sample(1_000, seed=2)
-        fit = et.SpectralJunctionTree(graph, shrinkage=0.4).fit(rows).model_.fit
+        model = et.SpectralJunctionTree(graph, shrinkage=0.4).fit(rows)
+        (fit,) = learn(model.plan_, [CountedTables(model.statistics_.counts, pseudo_rows(graph))], "variance")
+        assert fit.apart is not None
         log_truth, codes = truth.log_prob(test), np.asfortranarray(test.astype(np.uint8))
         for errors, each in ((together, fit), (apart, fit.apart)):
             log_size, sign = each.operators(0.4).log_prob(codes)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FORMAT", "TYPES", "Reader", "Writer", "opened_store"]
 
-FORMAT = 1, 0
+FORMAT = 1, 1
 """The version of the format that is written."""
 
 SHARED = ("graphs", "plans")
@@ -89,13 +89,14 @@ class Writer:
 class Reader:
     """What comes out of a file that holds something of a `kind`: the document of it, and its arrays.
 
-    The names of the arrays of a piece begin with its `prefix`; `take` gives them by name, types and shape. What
-    pieces share is `made` once from the `shared` documents.
+    The names of the arrays of a piece begin with its `prefix`; `take` gives them by name, types and shape, and
+    `left` are those not taken yet. What pieces share is `made` once from the `shared` documents.
     """
 
     take: Callable[[str, Sequence[str], tuple[int, ...]], NDArray[Any]]
     kind: str
     content: Any
+    left: dict[str, ArrayPlace]
     prefix: str = ""
     shared: dict[str, list[Any]] = field(default_factory=dict)
     made: dict[tuple[str, int], Any] = field(default_factory=dict)
@@ -114,6 +115,11 @@ class Reader:
     def array(self, name: str, kinds: Sequence[str], *shape: int) -> NDArray[Any]:
         """Return an array of one of some types, by safetensors' names, read-only."""
         return self.take(f"{self.prefix}{name}", kinds, shape)
+
+    def skip(self, name: str) -> None:
+        """Leave out the arrays whose names begin so, which earlier formats had and nothing needs."""
+        for each in [own for own in self.left if own.startswith(f"{self.prefix}{name}")]:
+            del self.left[each]
 
     def flat(self, name: str, shapes: Sequence[tuple[int, ...]]) -> list[Floats]:
         """Return several arrays of finite numbers that were put into the file as one, read-only."""
@@ -180,7 +186,8 @@ def opened_store(path: str | os.PathLike[str]) -> Iterator[Reader]:
                 raise FileError("it is damaged: its contents are not what was written")
             entry = Section(document, "the document", ("format", "eigentree", "kind", "content"), SHARED)
             shared = {name: entry.items(name) for name in SHARED if entry.has(name)}
-            yield Reader(partial(_take, file, start, places), entry.text("kind"), entry["content"], shared=shared)
+            take = partial(_take, file, start, places)
+            yield Reader(take, entry.text("kind"), entry["content"], places, shared=shared)
             if places:
                 raise FileError(f"there is an array {next(iter(places))[:60]!r} that belongs to nothing")
         except EigentreeError as error:

@@ -256,7 +256,6 @@ class SpectralReport(SpectraReport):
                         seen,
                     )
                 )
-        together = fit.apart is not None
         return cls(
             tuple(separators),
             rows,
@@ -268,8 +267,8 @@ class SpectralReport(SpectraReport):
             max(graph.states[name] for name in graph.observed),
             len(plan.nodes),
             clipping or Clipping(0.0, 0.0, 0.0, 0),
-            len(plan.hubs) if together else 0,
-            operator_parameters(plan, together),
+            len(plan.hubs) if fit.together else 0,
+            operator_parameters(plan, fit.together),
             graph_parameters(graph),
         )
 

@@ -287,7 +287,7 @@ def with_hubs(fit: SpectralFit, hubs: Sequence[HubFit], rows: float) -> Spectral
     for position, edge in enumerate(fit.edges):
         if edge is not None and position in home and fit.plan.nodes[position].parent in home:
             edges[position] = _bond(fit.plan, hubs, home, position, edge, rows)
-    return replace(fit, edges=tuple(edges), cores=tuple(cores), apart=fit)
+    return replace(fit, edges=tuple(edges), cores=tuple(cores), together=True, apart=fit)
 
 
 def _bond(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
@@ -99,6 +99,10 @@ class LearnedEdge:
         """Return the factor of each direction of the bond: 1 unshrunk, 0 gone."""
         return _factors(self.squares, self.damping, shrinkage)
 
+    def spectrum(self) -> LearnedEdge:
+        """Return the edge without what operators are learned through, which queries do not need."""
+        return replace(self, projection=np.zeros((0, len(self.damping))), solves=())
+
     @property
     def squares(self) -> Floats:
         """Squared singular values of the directions of the bond, 0 where there is no more signal."""
@@ -131,8 +135,10 @@ class SpectralFit:
     sums_to_one : bool
         Whether the operators are normalised at any shrinkage by themselves, as those are that were learned with
         variance scaling. Others are divided by their sum.
+    together : bool
+        Whether the plan has hubs, which were learned together.
     apart : SpectralFit or None
-        Where hubs were learned together: the same with all nodes learned by their own views.
+        Where they were, until one of both ways is chosen: the same with all nodes learned by their own views.
     hats : tuple of int
         How many hat functions each column of numbers was learned from, 0 of other columns; () where there are no
         numbers. The leaves of numbers are tables over their levels.
@@ -142,8 +148,13 @@ class SpectralFit:
     edges: tuple[LearnedEdge | None, ...]
     cores: tuple[Floats, ...]
     sums_to_one: bool
+    together: bool = False
     apart: SpectralFit | None = None
     hats: tuple[int, ...] = ()
+
+    def chosen(self) -> SpectralFit:
+        """Return what queries need of the fit."""
+        return replace(self, edges=tuple(edge and edge.spectrum() for edge in self.edges), apart=None)
 
     @property
     def states(self) -> tuple[int, ...]:
@@ -319,7 +330,7 @@ class SpectralModel(Model):
     @classmethod
     def of(cls, fit: SpectralFit, shrinkage: float, floor: float, marginals: tuple[Floats, ...]) -> SpectralModel:
         """Return the model of a fit at some shrinkage and floor."""
-        return cls(fit.plan.graph, fit.operators(shrinkage), fit, shrinkage, floor, marginals)
+        return cls(fit.plan.graph, fit.operators(shrinkage), fit.chosen(), shrinkage, floor, marginals)
 
     @cached_property
     def _known(self) -> tuple[Floats, Floor]:

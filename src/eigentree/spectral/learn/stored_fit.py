@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
     from eigentree.arrays import Floats
     from eigentree.counting.counts import Counts
     from eigentree.io.stores import Reader, Writer
-    from eigentree.planning.view_plan import PlanNode, ViewPlan
+    from eigentree.planning.view_plan import ViewPlan
     from eigentree.planning.window_plan import Group
 
 __all__ = [
@@ -122,56 +121,47 @@ def _spectra(reader: Reader, entry: Section, ranks: Sequence[int], most: int) ->
     return sizes, damping
 
 
+def _spectral_edges(
+    sizes: Sequence[Floats], damping: Sequence[Floats], noise: Sequence[float]
+) -> list[LearnedEdge]:
+    """Return edges without what operators are learned through."""
+    return [LearnedEdge(np.zeros((0, len(d))), (), v, d, n) for v, d, n in zip(sizes, damping, noise, strict=True)]
+
+
 def _fit_content(writer: Writer, fit: SpectralFit) -> dict[str, Any]:
     edges = [edge for edge in fit.edges if edge is not None]
     writer.flat("cores", fit.cores)
-    writer.flat("projections", [edge.projection for edge in edges])
-    writer.flat("solves", [solve for edge in edges for solve in edge.solves])
     writer.array("noise", np.array([edge.noise for edge in edges], np.float64))
     return {
         "sums_to_one": fit.sums_to_one,
         **_spectra_content(writer, edges),
-        "apart": None if fit.apart is None else _fit_content(writer.within("apart"), fit.apart),
+        "together": fit.together,
     }
 
 
-def _read_fit(
-    reader: Reader, content: Any, plan: ViewPlan, hats: tuple[int, ...], together: bool = True
-) -> SpectralFit:
-    entry = Section(content, "a spectral fit", ("sums_to_one", "singular_values", "apart"))
-    scaled = entry.flag("sums_to_one")
+def _read_fit(reader: Reader, content: Any, plan: ViewPlan, hats: tuple[int, ...]) -> SpectralFit:
+    entry = Section(content, "a spectral fit", ("sums_to_one", "singular_values"), ("together", "apart"))
+    scaled, together = entry.flag("sums_to_one"), entry.has("apart")
+    if entry.has("together"):
+        together = entry.flag("together")
+    else:
+        # Format 1.0 has what operators are learned through, and all nodes learned by their own views.
+        for name in ("projections", "solves", "apart."):
+            reader.skip(name)
+    if together and not (scaled and plan.hubs):
+        raise FileError("a fit has no hubs to be learned together")
     own = [node for node in plan.nodes if node.parent >= 0]
-    states, widths = plan.graph.states, {node.observed: node.generic_rank for node in plan.nodes}
-
-    # Leaves of numbers are tables over levels, and learned from fewer hats than are counted.
-    names = plan.graph.observed
-    levels = dict(zip(names, with_levels(Columns.of(plan.graph).states, hats), strict=True))
-    seen = {name: own or states[name] for name, own in zip(names, hats or (0,) * len(names), strict=True)}
-
-    def shape(node: PlanNode, view: Sequence[str], sizes: Mapping[str, int]) -> tuple[int, int]:
-        """Return the shape of a view's features: joint states at leaves and without scaling, products elsewhere."""
-        products = scaled and node.observed is None
-        return math.prod(widths[name] if products else sizes[name] for name in view), node.rank
-
+    # Leaves of numbers are tables over levels.
+    levels = dict(zip(plan.graph.observed, with_levels(Columns.of(plan.graph).states, hats), strict=True))
     most = max((node.states for node in own), default=1) + 1
     sizes, damping = _spectra(reader, entry, [node.rank for node in own], most)
     held = [[levels[node.observed]] if node.observed is not None else [] for node in plan.nodes]
     below = [[plan.nodes[child].rank for child in node.children] for node in plan.nodes]
     shapes = [(*a, *b, node.rank) for a, b, node in zip(held, below, plan.nodes, strict=True)]
     cores = reader.flat("cores", shapes)
-    projections = reader.flat("projections", [shape(node, node.inside, states) for node in own])
-    solves = iter(reader.flat("solves", [shape(node, group, seen) for node in own for group in node.outside]))
     noise = reader.floats("noise", len(own)).tolist()
-    edges: list[LearnedEdge | None] = [None]
-    for k, node in enumerate(own):
-        parts = tuple(next(solves) for _ in node.outside)
-        edges.append(LearnedEdge(projections[k], parts, sizes[k], damping[k], noise[k]))
-    apart: SpectralFit | None = None
-    if entry.has("apart"):
-        if not together or not scaled or not plan.hubs:
-            raise FileError("a fit has no hubs to be taken apart")
-        apart = _read_fit(reader.within("apart"), entry["apart"], plan, hats, together=False)
-    return SpectralFit(plan, tuple(edges), tuple(cores), scaled, apart, hats)
+    edges = [None, *_spectral_edges(sizes, damping, noise)]
+    return SpectralFit(plan, tuple(edges), tuple(cores), scaled, together, hats=hats)
 
 
 def report_content(report: SpectralReport) -> dict[str, Any]:
@@ -406,9 +396,7 @@ def read_sequence_model(reader: Reader, content: Any, statistics: SequenceStatis
     noises = [number(each, "the noise of an edge") for each in entry.items("noise")]
     if len(noises) != len(all_ranks):
         raise FileError("there is not the noise of each edge")
-    edges = [
-        LearnedEdge(np.zeros((0, len(d))), (), v, d, n) for v, d, n in zip(values, damping, noises, strict=True)
-    ]
+    edges = _spectral_edges(values, damping, noises)
     after = [*ranks[1:], ranks[0]]
     fit = WindowFit(
         plan,
