@@ -71,7 +71,9 @@ def conditional(model: et.JunctionTreeClassifier, X: Any, y: np.ndarray) -> floa
 # The objective
 
 
-def objective_of(model: et.JunctionTreeClassifier, X: Any, y: np.ndarray) -> ConditionalObjective:
+def objective_of(
+    model: et.JunctionTreeClassifier, X: Any, y: np.ndarray, pseudo_counts: float = 0.1
+) -> ConditionalObjective:
     """The conditional objective of a generative classifier with one model per class."""
     whole = ClassNetwork.of([each.network_ for each in model.estimators_])
     own, layout = Rows.of(X, model.columns_), whole.layout
@@ -84,7 +86,7 @@ def objective_of(model: et.JunctionTreeClassifier, X: Any, y: np.ndarray) -> Con
             codes, [layout.graph.states[name] for name in layout.graph.observed], np.ones(len(y))
         )
     missing = columns_with_missing(rows.codes, layout.graph)
-    read = ClassRows(rows, 0.1, layout, model.columns_.numbers, whole.target, missing, 1)
+    read = ClassRows(rows, pseudo_counts, layout, model.columns_.numbers, whole.target, missing, 1)
     return read.conditional(rows, whole.vector(model.class_prior_))
 
 
@@ -115,6 +117,17 @@ def test_the_gradient_equals_numerical_differences(emissions: Any, numbers: bool
         along *= 1e-3 / np.linalg.norm(along)
         slope = numerical_slope(lambda here: objective.value_and_gradient(here)[0], at, along)
         assert_allclose(gradient @ along, slope, rtol=1e-6, atol=1e-9)
+
+
+def test_the_conditional_likelihood_has_no_prior() -> None:
+    """That of the class does not depend on whether the class is left out."""
+    X, y = table()
+    X, y = X[y != "ash"], y[y != "ash"]
+    X, y = pd.concat([X, X[y == "birch"]]), np.append(y, y[y == "birch"])
+    model = trained(NAIVE, X, y, training="generative")
+    objective = objective_of(model, X, y, pseudo_counts=3.0)
+    value, _ = objective.value_and_gradient(np.zeros(objective.coordinates.size))
+    assert_allclose(value, conditional(model, X, y), rtol=1e-9)
 
 
 @pytest.mark.parametrize("class_as", ["models", "column"])

@@ -554,6 +554,13 @@ def test_files_of_every_released_format_are_loaded(path: Path, tmp_path: Path) -
     assert_same(thing, reloaded(thing, tmp_path))
 
 
+def test_a_report_of_format_1_0_is_the_present_one() -> None:
+    """It has what operators were learned through, and with hubs also the nodes learned apart."""
+    old, new = (et.load(STORED / form / "hub.eigentree").report_ for form in ("format-1.0", "format-1.1"))
+    assert (old.hubs, old.parameters) == (new.hubs, new.parameters)
+    assert old.hubs == 1
+
+
 def test_the_present_format_is_stored() -> None:
     assert {path.stem for path in STORED.glob("format-{}.{}/*.eigentree".format(*FORMAT))} == set(
         json.loads((STORED / "format-{}.{}".format(*FORMAT) / "answers.json").read_text())
