@@ -77,9 +77,7 @@ def test_the_rule_tells_what_columns_are(name: str) -> None:
     frame = pd.DataFrame({"x": cells})
     columns = Columns.learned(frame, NUMBERS)
     assert columns.described() == f"x: {expected}"
-    holed = pd.concat([frame, pd.DataFrame({"x": [None]})]).astype(
-        object if frame["x"].dtype == bool else frame["x"].dtype if frame["x"].dtype.kind not in "iu" else float
-    )
+    holed = frame.reindex(range(len(frame) + 1))
     weighed = ReadOptions(numeric="emissions", sample_weight=np.arange(len(frame)) % 2)
     assert Columns.learned(holed, NUMBERS).described() == f"x: {expected}"
     assert Columns.learned(frame, weighed) == columns
