@@ -106,8 +106,12 @@ def test_an_impossible_row_of_a_partition_is_named_by_its_number() -> None:
     network = et.LatentNetwork(GRAPH, tables)
     rows = network.sample(500, seed=1)
     rows[411, 2] = 3
-    problem = far_problem(in_parts(frame(rows), [100, 200]))
-    assert problem.evaluated(problem.layout.vector(network)).impossible == 411
+    _, _, found = resolved(GRAPH, in_parts(frame(rows), [100, 200]), ReadOptions())
+    far = parted_rows(found)
+    assert isinstance(far, ClusterRows)
+    for some in (None, np.array([7, 150, 310, 411, 450])):
+        problem = far.objective(GRAPH, far.with_missing(), 0.5, some)
+        assert problem.evaluated(problem.layout.vector(network)).impossible == 411
 
 
 def test_a_multistart_on_a_sample_is_finished_in_all_partitions(

@@ -679,3 +679,17 @@ def test_numbers_of_other_types_are_the_same_parameters(plain: Any, other: dict[
 def test_states_of_a_small_type_are_as_many() -> None:
     model = et.SpectralHMM(np.int8(12), order=np.int8(2)).fit(["ABAB", "AABB"] * 20)
     assert type(model.hidden_states) is np.int8
+
+
+@pytest.mark.parametrize("n_init", [1, np.int8(1)])
+def test_a_parameter_that_is_set_while_a_fit_runs_stays_as_it_was_set(n_init: Any) -> None:
+    model = et.EMJunctionTree(et.zoo.Mixture(2), n_init=n_init, max_iter=np.int8(9), random_state=0)
+
+    class Cells:
+        def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+            model.set_params(max_iter=7, tol=0.1)
+            return np.eye(3, dtype=dtype)
+
+    model.fit(Cells())
+    assert (model.n_init, model.max_iter, model.tol) == (n_init, 7, 0.1)
+    assert model.n_init is n_init

@@ -51,13 +51,13 @@ class ClusterParts(OutOfCoreRows):
     def _chosen(self, places: Integers, taken: Callable[..., Any]) -> Partitions:
         """Return the partitions that have rows at some places among all, with these alone.
 
-        `taken` makes them of a partition, places in it, and the number of its first row.
+        `taken` makes them of a partition, places in it, the number of its first row, and which place is its first.
         """
         own = {}
         for part, (begin, end) in enumerate(self._bounds):
             start, stop = np.searchsorted(places, [begin, end])
             if stop > start:
-                own[part] = (places[start:stop] - begin, self._firsts[part])
+                own[part] = (places[start:stop] - begin, self._firsts[part], start)
         return self._held.lazily(taken, own)
 
 
@@ -159,8 +159,9 @@ def _placed(rows: _PartitionRows, first: int) -> _PartitionRows:
     return rows._replace(first=first)
 
 
-def _some(rows: _PartitionRows, places: Integers, first: int) -> _PartitionRows:
-    return _PartitionRows(np.asfortranarray(rows.codes[places]), rows.weights[places], first)
+def _some(rows: _PartitionRows, places: Integers, _first: int, start: int) -> _PartitionRows:
+    # `PartedObjective` knows rows by their places in the sample.
+    return _PartitionRows(np.asfortranarray(rows.codes[places]), rows.weights[places], start)
 
 
 def _alone(rows: _PartitionRows) -> list[_PartitionRows]:

@@ -102,7 +102,7 @@ def _summary(part: _Partition, states: Mapping[str, int]) -> PartSummary:
     return PartSummary((len(rows.weights),), (part.every,), margins(rows.codes, rows.weights, states))
 
 
-def _taken(part: _Partition, places: Integers, first: int) -> _Partition:
+def _taken(part: _Partition, places: Integers, first: int, _start: int) -> _Partition:
     found = part.rows.taken(places)
     return _Partition(found._replace(first=found.first + first, codes=np.asfortranarray(found.codes)), part.every)
 

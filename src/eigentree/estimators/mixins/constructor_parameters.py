@@ -241,17 +241,19 @@ def learns(method: Callable[Concatenate[P, Arguments], T]) -> Callable[Concatena
     @functools.wraps(method)
     def fit(self: P, /, *args: Arguments.args, **kwargs: Arguments.kwargs) -> T:
         before = self.__dict__
-        known = self._signature()
-        given = {name: value for name, value in before.items() if name in known}
-        self.__dict__ = before | {name: plain_number(value) for name, value in given.items()}
-        verbose = before.get("verbose")
+        plain = {name: plain_number(before[name]) for name in self._signature() if name in before}
+        plain = {name: value for name, value in plain.items() if value is not before[name]}
+        if plain:
+            self.__dict__ = before | plain
+        verbose = self.__dict__.get("verbose")
         hint = "; verbose=1 shows how far it is" if isinstance(verbose, int) else ""
         shows_progress = isinstance(verbose, int) and verbose > 0
         title = f"{type(self).__name__}.{method.__name__}"
         try:
             with nullcontext() if shows_progress else signs_of_life(title, hint), np.errstate(**ARITHMETIC):
                 found = method(self, *args, **kwargs)
-            self.__dict__ |= given
+            # One that was set meanwhile is as it was set.
+            self.__dict__ |= {name: before[name] for name in plain if self.__dict__[name] is plain[name]}
             return found
         except BaseException:
             self.__dict__ = before
