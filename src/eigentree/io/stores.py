@@ -96,8 +96,8 @@ class Reader:
     take: Callable[[str, Sequence[str], tuple[int, ...]], NDArray[Any]]
     kind: str
     content: Any
-    left: dict[str, ArrayPlace]
     prefix: str = ""
+    left: dict[str, ArrayPlace] = field(default_factory=dict)
     shared: dict[str, list[Any]] = field(default_factory=dict)
     made: dict[tuple[str, int], Any] = field(default_factory=dict)
 
@@ -187,7 +187,7 @@ def opened_store(path: str | os.PathLike[str]) -> Iterator[Reader]:
             entry = Section(document, "the document", ("format", "eigentree", "kind", "content"), SHARED)
             shared = {name: entry.items(name) for name in SHARED if entry.has(name)}
             take = partial(_take, file, start, places)
-            yield Reader(take, entry.text("kind"), entry["content"], places, shared=shared)
+            yield Reader(take, entry.text("kind"), entry["content"], left=places, shared=shared)
             if places:
                 raise FileError(f"there is an array {next(iter(places))[:60]!r} that belongs to nothing")
         except EigentreeError as error:
