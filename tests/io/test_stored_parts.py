@@ -197,6 +197,15 @@ def test_classifiers_of_sequences(tmp_path: Path) -> None:
         assert told.startswith("the columns of a classifier of sequences are those of its models")
 
 
+def test_of_format_1_0_only_its_own_arrays_are_left_out(tmp_path: Path) -> None:
+    header, data = header_of((Path(__file__).parents[1] / "stored/format-1.0/hub.eigentree").read_bytes())
+    (name,) = (each for each in header if each.endswith("apart.noise"))
+    changed = {f"{each}s" if each == name else each: place for each, place in header.items()}
+    (tmp_path / "f").write_bytes(resealed(changed, data))
+    with pytest.raises(et.FileError, match=r"apart\.noises' that belongs to nothing"):
+        et.load(tmp_path / "f")
+
+
 def test_hidden_markov_trees_have_chains_of_trees(tmp_path: Path) -> None:
     settings: dict[str, Any] = {"init": "random", "n_init": 1, "max_iter": 1, "random_state": 0}
     with warnings.catch_warnings():

@@ -116,10 +116,10 @@ class Reader:
         """Return an array of one of some types, by safetensors' names, read-only."""
         return self.take(f"{self.prefix}{name}", kinds, shape)
 
-    def skip(self, name: str) -> None:
-        """Leave out the arrays whose names begin so, which earlier formats had and nothing needs."""
-        for each in [own for own in self.left if own.startswith(f"{self.prefix}{name}")]:
-            del self.left[each]
+    def skip(self, *names: str) -> None:
+        """Leave out some arrays, where they are, which earlier formats had and nothing needs."""
+        for name in names:
+            self.left.pop(f"{self.prefix}{name}", None)
 
     def flat(self, name: str, shapes: Sequence[tuple[int, ...]]) -> list[Floats]:
         """Return several arrays of finite numbers that were put into the file as one, read-only."""

@@ -70,9 +70,8 @@ def read_model(reader: Reader, content: Any, plan: ViewPlan, columns: Columns) -
     scales = read_scales(reader, entry.content.get("scales", []), numbers, len(states))
     settings = _settings(reader, entry, with_levels(states, hats))
     fit = _read_fit(reader.within("fit"), entry["fit"], plan, hats)
-    for each in (fit, fit.apart):
-        if each is not None and each.sums_to_one:
-            _check_sum(each, settings[0])
+    if fit.sums_to_one:
+        _check_sum(fit, settings[0])
     return model_of(fit, *settings, columns, scales)
 
 
@@ -146,8 +145,8 @@ def _read_fit(reader: Reader, content: Any, plan: ViewPlan, hats: tuple[int, ...
         together = entry.flag("together")
     else:
         # Format 1.0 has what operators are learned through, and all nodes learned by their own views.
-        for name in ("projections", "solves", "apart."):
-            reader.skip(name)
+        reader.skip(*LEARNED_THROUGH)
+        reader.within("apart").skip("singular_values", "damping", "cores", "noise", *LEARNED_THROUGH)
     if together and not (scaled and plan.hubs):
         raise FileError("a fit has no hubs to be learned together")
     own = [node for node in plan.nodes if node.parent >= 0]
@@ -217,6 +216,8 @@ def _at_least_0(content: Any, what: str) -> float:
 
 SUM_ROUNDING = 1e-9
 """How far from 1 a distribution in a file may add up: sums of a million numbers are rounded by less."""
+
+LEARNED_THROUGH = ("projections", "solves")
 
 COUNTED = ("windows", "firsts", "cells")
 
