@@ -26,6 +26,7 @@ from eigentree.em.optimize.objective import ExpectedCounts
 from eigentree.em.sizes import SizeTrial
 from eigentree.emissions.base import Emission
 from eigentree.emissions.families import make
+from eigentree.emissions.gaussian import Gaussian
 from eigentree.errors import FileError
 from eigentree.inference.mixed.mixed_network import MixedNetwork
 
@@ -232,6 +233,14 @@ def test_a_stored_emission_is_a_distribution() -> None:
     assert not Emission.is_proper(replace(emission.permuted(np.array([0])), variance=np.array([-1.0])))
     with pytest.raises(FileError, match="'gaussian' are none of a distribution"):
         read_emission(arrays, content)
+
+
+@pytest.mark.parametrize("variance", [1e-320, 1e-309, 3e-309, 1e-307, 1.0, 1e307, np.inf])
+def test_a_gaussian_is_proper_where_its_density_is(variance: float) -> None:
+    """Of cells around 1e-154, that is less than the least normal number."""
+    emission = Gaussian(np.zeros(1), np.array([variance]), 1.0, 1.0, 0.0)
+    with np.errstate(all="ignore"):
+        assert emission.is_proper() == np.isfinite(emission.log_prob(np.zeros((1, 1)))).all()
 
 
 def started_at(network: MixedNetwork, weights: np.ndarray | None = None, **emission: float) -> et.EMJunctionTree:

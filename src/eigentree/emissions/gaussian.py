@@ -99,12 +99,13 @@ class IndependentNormal(Emission):
         return np.where(np.isnan(cells), drawn, cells)
 
     def is_proper(self) -> bool:
-        """Return whether means are finite, and so are variances and their reciprocals."""
+        """Return whether means are finite, and variances positive, of finite size, and such that densities are."""
         # Without the sample that other families need: a table with numbers has one of these for each.
         if not (self.mean.size and self.mean.shape == self.variance.shape and self.mean.ndim == 1 + self.groups):
             return False
-        usual = self.variance >= np.finfo(np.float64).tiny
-        return bool((usual & np.isfinite(self.variance) & np.isfinite(self.mean)).all())
+        with np.errstate(divide="ignore", over="ignore"):
+            numbers = np.stack([self.mean, self.variance, 0.5 / self.variance])
+        return bool(np.isfinite(numbers).all() and (self.variance > 0).all())
 
 
 @dataclass(frozen=True, eq=False, repr=False)
