@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -102,6 +104,22 @@ def test_a_test_that_ends_early_has_the_share_as_p_value() -> None:
     assert tests[0].p_value == 3 / tests[0].n_replicates
     assert_array_equal(tests[0].replicates, tests[1].replicates)
     assert f"3 of {tests[0].n_replicates} replicates are as large" in repr(tests[0])
+
+
+def test_the_progress_of_a_test_is_how_many_replicates_are_as_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = []
+
+    @contextmanager
+    def kept(*about: Any) -> Iterator[Any]:
+        yield lambda done, value: shown.append((done, value))
+
+    monkeypatch.setattr("eigentree.uncertainty.refits.shown_progress", kept)
+    rows = np.random.default_rng(0).integers(0, 2, (60, 3))
+    one, two = (et.LatentClassModel(k, **QUICK).fit(rows) for k in (1, 2))
+    test = et.bootstrap_likelihood_ratio_test(one, two, rows, max_exceedances=2, random_state=0)
+    as_large = np.cumsum(test.replicates >= test.statistic).tolist()
+    assert shown == list(enumerate(as_large, start=1))
+    assert as_large[-1] == 2
 
 
 def test_one_state_of_an_hmm_is_rejected_where_there_are_two() -> None:

@@ -206,7 +206,7 @@ def bootstrap_likelihood_ratio_test(
     def exceeding(replicates: list[float]) -> int:
         return sum(each >= statistic for each in replicates)
 
-    found, failed = followed(nested.replicate, seeds, n_jobs, verbose, lambda so_far: exceeding(so_far) == most)
+    found, failed = followed(nested.replicate, seeds, n_jobs, verbose, exceeding, most)
     if not found:
         raise DataError(f"all {len(failed)} replicates failed: {failed[0]}")
     if failed:

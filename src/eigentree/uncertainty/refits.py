@@ -331,9 +331,13 @@ def followed(
     tasks: Sequence[Task],
     n_jobs: int,
     verbose: int,
-    is_last: Callable[[list[Any]], bool] = lambda found: False,
+    counted: Callable[[list[Any]], int] | None = None,
+    most: int | None = None,
 ) -> tuple[list[Any], list[str]]:
-    """Return what replicates give, up to the last one, shown as they come, and why some have failed."""
+    """Return what replicates give, and why some have failed, shown as they come with the number of failures.
+
+    With `counted`, what this counts of them is shown instead, and they end when it is `most`.
+    """
     found: list[Any] = []
     failed: list[str] = []
     with shown_progress(verbose, "replicates", len(tasks)) as report:
@@ -347,8 +351,9 @@ def followed(
                 )
             else:
                 found.append(each)
-            report(len(found) + len(failed), float(len(failed)))
-            if is_last(found):
+            shown = counted(found) if counted else len(failed)
+            report(len(found) + len(failed), float(shown))
+            if counted and shown == most:
                 break
     return found, failed
 
