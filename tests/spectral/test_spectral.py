@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from typing import Any
 
 import numpy as np
 import pytest
@@ -326,3 +327,13 @@ def test_what_is_rounding_only_is_not_inverted() -> None:
     bond = plain_bond([pair[None, None]], 4)
     projection, (solve,) = bond.projection[0, 0], bond.solves
     assert_allclose(solve[0, 0], np.linalg.pinv(pair, rcond=1e-10) @ projection, atol=1e-9)
+
+
+@pytest.mark.parametrize("estimator", [et.SpectralJunctionTree(et.zoo.Mixture(2)), et.SpectralHMM(2)])
+def test_a_fitted_model_does_not_hold_what_it_was_learned_through(estimator: Any) -> None:
+    rows = et.LatentNetwork.random(et.zoo.hmm(6, 2, 3), seed=0).sample(500, seed=1)
+    fit = estimator.fit(rows).model_.fit
+    edges = [edge for edge in (*fit.edges, *getattr(fit, "leaves", ())) if edge is not None]
+    assert sum(edge.damping.size for edge in edges) > 0
+    assert sum(part.size for edge in edges for part in (edge.projection, *edge.solves)) == 0
+    assert getattr(fit, "apart", None) is None

@@ -91,11 +91,11 @@ class WindowFit:
     ----------
     plan : WindowPlan
     leaves : tuple of LearnedEdge
-        The features of each channel's cells: projections from their states.
+        The spectrum of the features of each channel's cells.
     leaf_cores : tuple of array, shape (symbols, features)
         The distribution of a channel's cells in terms of its features' expectations, of numbers over levels.
     edges : tuple of LearnedEdge
-        The bond before each channel.
+        The spectrum of the bond before each channel.
     cores : tuple of array, shape (features of the channel, bond after, bond before)
     start : array, shape (rank of the first bond,)
         The expectation of the first bond's features before the first step.
@@ -227,9 +227,9 @@ class _StepLearning:
         low, high = self._bounds(edges)
         return WindowFit(
             plan,
-            tuple(leaf for leaf, _ in leaves),
+            tuple(leaf.spectrum() for leaf, _ in leaves),
             tuple(core for _, core in leaves),
-            tuple(edges),
+            tuple(edge.spectrum() for edge in edges),
             tuple(cores),
             start,
             noise,
@@ -397,8 +397,8 @@ def _products(matrices: Sequence[Floats]) -> Floats:
 def _nothing(plan: WindowPlan, marginals: Sequence[Floats], hats: int) -> WindowFit:
     """Return the fit when there are no windows: cells are independent."""
 
-    def edge(features: int, rank: int) -> LearnedEdge:
-        return LearnedEdge(np.eye(features, rank), (), np.eye(1, rank)[0], 1.0 - np.eye(1, rank)[0], math.inf)
+    def edge(rank: int) -> LearnedEdge:
+        return LearnedEdge(np.zeros((0, rank)), (), np.eye(1, rank)[0], 1.0 - np.eye(1, rank)[0], math.inf)
 
     ranks = [bond.rank for bond in plan.bonds]
     cores = []
@@ -409,9 +409,9 @@ def _nothing(plan: WindowPlan, marginals: Sequence[Floats], hats: int) -> Window
     tables = level_marginals(plan, marginals, hats)
     return WindowFit(
         plan,
-        tuple(edge(states, rank) for states, rank in zip(plan.states, plan.leaf_ranks, strict=True)),
+        tuple(map(edge, plan.leaf_ranks)),
         tuple(np.outer(m, np.eye(1, rank)) for m, rank in zip(tables, plan.leaf_ranks, strict=True)),
-        tuple(edge(rank, rank) for rank in ranks),
+        tuple(map(edge, ranks)),
         tuple(cores),
         np.eye(1, ranks[0])[0],
         0.0,
