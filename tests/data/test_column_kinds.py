@@ -14,7 +14,7 @@ import pytest
 
 import eigentree as et
 from eigentree.data.streams.encoded_stream import StreamSchema
-from eigentree.data.tables import column_kinds, column_summary
+from eigentree.data.tables import column_kinds, column_summary, state_rules
 from eigentree.data.tables.column_summary import Schema
 from eigentree.data.tables.columns import Columns
 from eigentree.data.tables.rows import Rows
@@ -160,7 +160,9 @@ IDENTIFIERS = {
 
 
 @pytest.mark.parametrize("name", IDENTIFIERS)
-def test_numbers_that_may_name_the_rows_are_warned_of_unless_the_user_says_what_they_are(name: str) -> None:
+def test_numbers_that_may_name_the_rows_are_warned_of_unless_the_user_says_what_they_are(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     frame = pd.DataFrame({"id": IDENTIFIERS[name], "b": np.arange(len(IDENTIFIERS[name])) % 2})
     with pytest.warns(
         RuntimeWarning,
@@ -169,9 +171,32 @@ def test_numbers_that_may_name_the_rows_are_warned_of_unless_the_user_says_what_
         assert Columns.learned(frame, NUMBERS).described() in ("id: continuous; b: 0 … 1", "id: count; b: 0 … 1")
     told = ReadOptions(numeric="emissions", kinds={"id": "continuous"})
     assert Columns.learned(frame, told).described() == "id: continuous; b: 0 … 1"
+    # Of rows in parts that are too many, no more than their range is kept.
+    for module in (column_summary, column_kinds, state_rules):
+        monkeypatch.setattr(module, "MOST_DIFFERENT", 50)
+    parts = [Schema.of(part) for part in (frame[::2], frame[1::2])]
+    if name in ("numbers of rows", "years in a row"):
+        with pytest.warns(RuntimeWarning, match=r"column 'id' holds .* as an identifier does; drop the column"):
+            Columns.learned(reduce(add, parts), NUMBERS)
+    assert Columns.learned(reduce(add, parts), told).described() == "id: continuous; b: 0 … 1"
     # Twice the same is no name.
     twice = pd.concat([frame, frame])
     assert Columns.learned(twice, NUMBERS).described() in ("id: continuous; b: 0 … 1", "id: count; b: 0 … 1")
+
+
+@pytest.mark.parametrize("others", [[0, 1], [0, 1, 2], range(60), [0.0, 1.0, np.nan]])
+def test_minus_one_that_is_read_as_a_missing_cell_is_warned_of_in_named_columns(others: Sequence[float]) -> None:
+    frame = pd.DataFrame({"tax": [-1, *others] * 9})
+    with pytest.warns(RuntimeWarning, match="column 'tax' holds -1, which is read as a missing cell"):
+        columns = Columns.learned(frame, NUMBERS)
+    assert Rows.of(frame, columns).missing(0)[0]
+    with kept_notices() as told:
+        # Without a name these are codes; answers are those that the user gives; NaN is missing everywhere.
+        Columns.learned(frame.to_numpy(), NUMBERS)
+        Columns.learned(frame.replace(-1, np.nan), NUMBERS)
+        given = Columns.learned(frame[["tax"]], ReadOptions(categories={"tax": sorted({-1, *others} - {np.nan})}))
+    assert not told
+    assert not Rows.of(frame, given).missing(0)[0]
 
 
 def test_text_that_names_the_rows_is_noticed() -> None:

@@ -5,7 +5,8 @@ The rule where an estimator has densities for numbers (``numeric="emissions"``):
 1. Text, categories and truth values are categorical; categories that are declared in an order keep it (ordinal).
 2. Codes 0 … k-1 without a gap, in a named column at most 12, are categorical, and so are numbers of which at most
    12 differ, each in 5 rows on average.
-3. Other whole numbers, none negative and 0 or 1 among them, are a count; -1 marks a missing cell there.
+3. Other whole numbers, none negative and 0 or 1 among them, are a count. Among codes and counts -1 marks a missing
+   cell, of which the user of a named column is warned.
 4. Dates, durations, and text of which each cell is a date as 2024-02-29, are dates, numbers of days.
 5. All other numbers are continuous; of whole numbers that may name the rows the user is warned.
 
@@ -97,7 +98,10 @@ def learned_meaning(
                 f"{known.values[0].item()!r}, as an identifier does; drop the column, or, of a measurement, give "
                 f"its density as emissions={{{name!r}: 'gaussian'}} (it is read as numbers)"
             )
-        return Numbers.of(Span.of(found.values))
+        numbers = Numbers.of(Span.of(found.values))
+        if named and numbers.kind == "count":
+            _report_minus_one(name, found, known, f"emissions={{{name!r}: 'gaussian'}}")
+        return numbers
     if kind is None and numeric != "emissions" and looks_continuous(known.values, int(known.counts.sum())):
         if numeric == "quantiles":
             if is_identifier(known, consecutive=True):
@@ -105,6 +109,8 @@ def learned_meaning(
             weighed = found.weights is not None and found.weights.any()
             return Bins.of(found.values, found.weights if weighed else found.counts)
         raise _continuous(name, known)
+    if named:
+        _report_minus_one(name, found, known, f"categories={{{name!r}: [-1, 0, …]}}")
     return Labels(tuple(plain_label(number, name) for number in known.values.tolist()), ordered=kind == "ordinal")
 
 
@@ -144,7 +150,7 @@ def _no_numbers(name: str, kind: str | None, held: str) -> DataError:
     )
     wanted = {"count": "whole numbers, none negative", "date": "dates, durations, or text such as '2024-02-29'"}
     needed = wanted.get(kind or "", "numbers")
-    return DataError(f"column {name!r} is {what}: it holds {held}; give {needed} there, or another kind")
+    return DataError(f"column {name!r} is {what}: it holds {held}; give {needed} there, or another family")
 
 
 def _check_finite(found: ValueCounts, name: str) -> None:
@@ -233,6 +239,15 @@ def known_numbers(numbers: ValueCounts) -> ValueCounts:
     if len(others) and others.min() != 0:
         return numbers
     return ValueCounts(others, numbers.counts[rest], None if numbers.weights is None else numbers.weights[rest])
+
+
+def _report_minus_one(name: str, found: ValueCounts, known: ValueCounts, otherwise: str) -> None:
+    """Warn where -1 is read as a missing cell, since it may also be an answer, as on a scale from -1 to 1."""
+    if len(known.values) < len(found.values):
+        notice(
+            f"column {name!r} holds -1, which is read as a missing cell; write NaN where it is one, or give "
+            f"{otherwise} where it is none"
+        )
 
 
 def stands_for_itself(seen: ColumnSummary, states: int, numeric: NumericRule) -> bool:

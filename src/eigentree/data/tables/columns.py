@@ -130,7 +130,8 @@ class Columns:
             if labels is None:
                 seen = schema.columns[place]
                 labels = learned_meaning(seen, name, options.numeric, kinds.get(name), schema.names is not None)
-                report_names(name, labels, schema.rows - seen.missing)
+                if name not in kinds or isinstance(labels, Labels):
+                    report_names(name, labels, schema.rows - seen.missing)
                 report_blanks(name, labels)
             return without_codes(labels) if isinstance(labels, Labels) else (states_of(labels), labels)
 

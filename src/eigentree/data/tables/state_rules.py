@@ -9,6 +9,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from eigentree.data.tables.cells import is_missing, plain_label
+from eigentree.data.tables.column_summary import MOST_DIFFERENT
 from eigentree.data.tables.labels import Labels, looks_like_names
 from eigentree.data.tables.numbers import NUMBER_KINDS, Numbers
 from eigentree.errors import DataError, ParameterError, did_you_mean, quoted
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from eigentree.data.tables.cells import Label
-    from eigentree.data.tables.labels import Meaning
+    from eigentree.data.tables.column_summary import MOST_DIFFERENT
+from eigentree.data.tables.labels import Meaning
 
 __all__ = [
     "COLUMN_KINDS",
@@ -189,6 +191,13 @@ def report_names(name: str, meaning: Meaning, cells: int) -> None:
             f"column {name!r} is an identifier: {len(meaning.values)} different labels in {cells} rows, which are "
             f"not informative about new rows and mislead a learned structure; drop the column, join labels, or "
             f"convert text to dates (2024-01-31) or numbers"
+        )
+    elif isinstance(meaning, Numbers) and cells == meaning.most - meaning.least + 1 > MOST_DIFFERENT:
+        # Of so many cells it is not known which are equal.
+        notice(
+            f"column {name!r} holds {cells} whole numbers, from {meaning.least:.0f} to {meaning.most:.0f}, as an "
+            f"identifier does; drop the column, or, of a measurement, give its density as "
+            f"emissions={{{name!r}: 'gaussian'}} (it is read as numbers)"
         )
 
 
