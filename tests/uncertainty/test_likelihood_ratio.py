@@ -146,5 +146,18 @@ def test_models_that_are_not_nested_are_refused() -> None:
     with pytest.raises(ParameterError, match="both models need the same columns"):
         et.likelihood_ratio_test(one, other, rows)
     stuck = et.LatentClassModel(2, **QUICK).fit((1 - rows)[:20])
-    with pytest.warns(UserWarning, match="fit it with a larger n_init"):
+    with pytest.warns(UserWarning, match="differ in their numbers of hidden states.* use bootstrap_likelihood"):
+        assert et.likelihood_ratio_test(one, two, rows).df == 4
+    with pytest.warns(UserWarning) as told:
         et.likelihood_ratio_test(one, stuck, rows)
+    assert "fit it with a larger n_init" in str(told[0].message)
+
+
+@pytest.mark.parametrize("sizes", [(1, 2), (2, 3), ((2, 2), (2, 3))])
+def test_the_chi_squared_test_warns_of_other_numbers_of_states_of_sequences(sizes: tuple[Any, Any]) -> None:
+    words = ["abba", "baab", "aaab", "abab"] * 5
+    small, large, other = (et.HMM(size, n_init=1, random_state=0).fit(words) for size in (*sizes, sizes[0]))
+    with pytest.warns(UserWarning, match="numbers of hidden states"):
+        et.likelihood_ratio_test(small, large, words)
+    with pytest.raises(ParameterError, match="give the small one first"):
+        et.likelihood_ratio_test(small, other, words)

@@ -107,7 +107,7 @@ def likelihood_ratio_test(
 
     The small model has to be the large one with constraints on parameters that lie inside their range: such as
     tables that are equal in two groups, an order of a Markov chain that is lower, a covariate that has no effect.
-    For another number of classes or hidden states, `bootstrap_likelihood_ratio_test`.
+    Models that differ in their numbers of classes or hidden states need `bootstrap_likelihood_ratio_test`.
 
     Parameters
     ----------
@@ -121,10 +121,11 @@ def likelihood_ratio_test(
     Examples
     --------
     >>> import eigentree as et
-    >>> votes = et.datasets.load_votes().data
-    >>> two, three = (et.LatentClassModel(n_classes=n, random_state=0).fit(votes) for n in (2, 3))
-    >>> et.likelihood_ratio_test(two, three, votes).df
-    17
+    >>> survey = et.datasets.load_contraceptive(as_frame=True).data[["education", "media_exposure", "age"]]
+    >>> small = et.LatentClassModel(2, random_state=0).fit(survey[["education", "media_exposure"]])
+    >>> large = et.LatentClassModel(2, covariates=["age"], random_state=0).fit(survey)
+    >>> et.likelihood_ratio_test(small, large, survey).df
+    1
     """
     nested = _Nested.of(small, large, X, lengths, sample_weight)
     df = int(large.n_parameters_) - int(small.n_parameters_)
@@ -136,6 +137,12 @@ def likelihood_ratio_test(
     from scipy.stats import chi2
 
     statistic = nested.observed()
+    if _hidden_sizes(small) != _hidden_sizes(large):
+        notice(
+            "the models differ in their numbers of hidden states, where the statistic is not chi-squared, and this "
+            "p-value is wrong; use bootstrap_likelihood_ratio_test",
+            UserWarning,
+        )
     return LikelihoodRatioTest(statistic, df, float(chi2.sf(statistic, df)))
 
 
@@ -276,6 +283,13 @@ def _items(fitted: FittedModel) -> Columns:
     """Return the columns that a model describes."""
     columns = fitted.data.columns
     return columns.only([name for name in columns.names if name not in fitted.covariates])
+
+
+def _hidden_sizes(model: Any) -> list[int]:
+    """Return the numbers of states of the hidden variables of a model that have several."""
+    graph = getattr(model, "graph_", None)
+    sizes = [graph.states[name] for name in graph.hidden] if graph else [*model.model_.sizes]
+    return sorted(size for size in sizes if size > 1)
 
 
 def _statistic(small: float, large: float) -> float:
