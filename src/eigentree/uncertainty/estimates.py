@@ -155,7 +155,10 @@ class Estimates(ResultTable):
             if all(labels[list(self.header).index(name)] == label for name, label in wanted.items())
         ]
         if not own:
-            raise UnknownNameError(f"there are no estimates with {quoted(wanted)}")
+            held = {name: {str(labels[place]) for labels in self.labels} for place, name in enumerate(self.header)}
+            absent = (name for name, label in wanted.items() if str(label) not in held[name])
+            hint = what_there_is(wanted[name], sorted(held[name])) if (name := next(absent, None)) else ""
+            raise UnknownNameError(f"there are no estimates with {quoted(wanted)}{hint}")
         return self.chosen(own)
 
     def chosen(self, places: Sequence[int]) -> Estimates:
