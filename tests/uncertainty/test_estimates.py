@@ -65,7 +65,7 @@ def test_a_part_keeps_its_covariance() -> None:
     assert_allclose(part.vcov(), [[0.04, 0.01], [0.01, 0.09]])
     with pytest.raises(UnknownNameError, match="variable"):
         made().part(varible="q1")
-    with pytest.raises(UnknownNameError, match="there are no estimates with .*; there are 'q2', 'q1'"):
+    with pytest.raises(UnknownNameError, match=r"there are no estimates with .*; there are 'q2', 'q1'"):
         made().part(variable="coefficients")
 
 

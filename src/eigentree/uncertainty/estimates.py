@@ -156,8 +156,8 @@ class Estimates(ResultTable):
         ]
         if not own:
             held = {name: {str(labels[place]) for labels in self.labels} for place, name in enumerate(self.header)}
-            absent = (name for name, label in wanted.items() if str(label) not in held[name])
-            hint = what_there_is(wanted[name], sorted(held[name])) if (name := next(absent, None)) else ""
+            absent = [name for name, label in wanted.items() if str(label) not in held[name]]
+            hint = what_there_is(wanted[absent[0]], sorted(held[absent[0]])) if absent else ""
             raise UnknownNameError(f"there are no estimates with {quoted(wanted)}{hint}")
         return self.chosen(own)
 

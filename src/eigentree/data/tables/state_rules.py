@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from eigentree.data.tables.cells import Label
-    from eigentree.data.tables.column_summary import MOST_DIFFERENT
-from eigentree.data.tables.labels import Meaning
+    from eigentree.data.tables.labels import Meaning
 
 __all__ = [
     "COLUMN_KINDS",
