@@ -108,7 +108,7 @@ class SpectralNumberModel(SpectralModel):
     ) -> SpectralNumberModel:
         """Return the model of a fit at some shrinkage and floor."""
         graph = with_numbers(fit.plan.graph, table.numbers)
-        return cls(graph, fit.operators(shrinkage), fit, shrinkage, floor, marginals, table, scales)
+        return cls(graph, fit.operators(shrinkage), fit.for_queries(), shrinkage, floor, marginals, table, scales)
 
     @cached_property
     def columns(self) -> Columns:

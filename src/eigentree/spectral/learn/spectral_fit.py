@@ -152,8 +152,8 @@ class SpectralFit:
     apart: SpectralFit | None = None
     hats: tuple[int, ...] = ()
 
-    def chosen(self) -> SpectralFit:
-        """Return what queries need of the fit."""
+    def for_queries(self) -> SpectralFit:
+        """Return what queries need of the fit: not what operators were learned through, nor nodes learned apart."""
         return replace(self, edges=tuple(edge and edge.spectrum() for edge in self.edges), apart=None)
 
     @property
@@ -330,7 +330,7 @@ class SpectralModel(Model):
     @classmethod
     def of(cls, fit: SpectralFit, shrinkage: float, floor: float, marginals: tuple[Floats, ...]) -> SpectralModel:
         """Return the model of a fit at some shrinkage and floor."""
-        return cls(fit.plan.graph, fit.operators(shrinkage), fit.chosen(), shrinkage, floor, marginals)
+        return cls(fit.plan.graph, fit.operators(shrinkage), fit.for_queries(), shrinkage, floor, marginals)
 
     @cached_property
     def _known(self) -> tuple[Floats, Floor]:
