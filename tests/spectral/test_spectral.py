@@ -330,6 +330,7 @@ def test_what_is_rounding_only_is_not_inverted() -> None:
     assert_allclose(solve[0, 0], np.linalg.pinv(pair, rcond=1e-10) @ projection, atol=1e-9)
 
 
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize(
     "estimator", [et.SpectralJunctionTree(et.zoo.Mixture(2), numeric="emissions"), et.SpectralHMM(2)]
 )
