@@ -7,6 +7,7 @@ from typing import Any
 
 import networkx as nx
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -263,3 +264,20 @@ def test_what_is_no_tree_is_refused(graph: Any, message: str) -> None:
         splits(graph)
     with pytest.raises(GraphError, match="same columns"):
         robinson_foulds(et.zoo.hmm(3), et.zoo.hmm(4))
+
+
+def test_answers_from_1_are_learned_as_codes_from_0_are() -> None:
+    random = np.random.default_rng(0)
+    codes = pd.DataFrame(random.integers(0, 3, (60, 1)) + random.integers(0, 2, (60, 4)), columns=list("abcd"))
+    missing = random.random(codes.shape) < 0.1
+    scores = []
+    for answers in (codes, codes + 1, (codes + 1).mask(missing), codes.mask(missing), (codes + 1).astype("Int64")):
+        graph = et.learn_structure(answers, hidden_states=2)
+        model = et.EMJunctionTree(graph, n_init=1, random_state=0).fit(answers)
+        assert set(model.sample(50, random_state=0)["a"]) <= set(answers["a"].dropna())
+        scores.append(model.score(answers))
+    assert scores[0] == scores[1] == scores[4]
+    assert scores[2] == scores[3]
+    # A cell that the graph has no state for is still an error.
+    with pytest.raises(et.DataError, match="has the codes 0 to 3"):
+        et.EMJunctionTree(graph, random_state=0).fit(codes.replace(3, 4))

@@ -251,8 +251,11 @@ def _report_minus_one(name: str, found: ValueCounts, known: ValueCounts, otherwi
 
 
 def stands_for_itself(seen: ColumnSummary, states: int, numeric: NumericRule) -> bool:
-    """Return whether the cells of a graph's column are codes already."""
-    if numeric != "quantiles" and seen.kind == "numbers":
+    """Return whether the cells of a graph's column are codes already.
+
+    Numbers without a 0, of which as many differ as the graph has states, and which go beyond its codes, are labels.
+    """
+    if numeric != "quantiles" and seen.kind == "numbers" and seen.beyond:
         return True
     if seen.beyond or seen.holds_dates:
         return False
@@ -262,4 +265,6 @@ def stands_for_itself(seen: ColumnSummary, states: int, numeric: NumericRule) ->
     if not isinstance(found, ValueCounts):
         return all(isinstance(label, int) and 0 <= label < states for label in found)
     known = known_numbers(found)
+    if numeric != "quantiles" and seen.kind == "numbers":
+        return not (len(known.values) == states and known.values[0] >= 1 and known.values[-1] >= states)
     return numeric != "quantiles" or not looks_continuous(known.values, int(known.counts.sum()))

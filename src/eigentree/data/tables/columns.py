@@ -145,7 +145,8 @@ class Columns:
     def fitted_to(self, X: ArrayLike | Any, options: ReadOptions = DEFAULT_OPTIONS) -> Columns:
         """Return these columns, of a graph, with the labels that some data give to their states.
 
-        Numbers are codes already; text and categories are as many labels as the column has states. With
+        Numbers are codes already, and in a frame labels too where these are 1 … states; text and categories are as
+        many labels as the column has states. With
         ``numeric="emissions"`` a column of one state whose cells are different numbers is one of numbers, and so is
         one that ``options.kinds`` says is; it has one state then, whatever the graph has.
 
@@ -165,8 +166,11 @@ class Columns:
             )
         # Numbers that are codes need no summary, which takes a pass over them.
         codes = [
-            isinstance(table, Table) and table.holds_numbers(place) and name in self.of_codes(options)
-            for name, place in zip(self.names, places, strict=True)
+            isinstance(table, Table)
+            and table.holds_numbers(place)
+            and name in self.of_codes(options)
+            and not _begin_after_0(table, place, name, states)
+            for name, place, states in zip(self.names, places, self.states, strict=True)
         ]
         if isinstance(table, Schema):
             schema = table
@@ -372,6 +376,14 @@ def _given(name: str, labels: Labels | None, kind: ColumnKind | None) -> Labels 
             f"column {name!r} has labels, as its categories say, and is {kind}, as kinds say; leave one out"
         )
     return labels if labels is None or kind != "ordinal" else replace(labels, ordered=True)
+
+
+def _begin_after_0(table: Table, place: int, name: str, states: int) -> bool:
+    """Return whether the numbers of a column of a frame may be labels such as 1 … states, and no codes."""
+    if table.names is None or not isinstance(cells := table.column(place, name), np.ndarray):
+        return False
+    known = cells[cells == cells]
+    return bool(len(known) and known.min() > 0 and known.max() >= states)
 
 
 def _are_numbers(seen: ColumnSummary) -> bool:
