@@ -501,3 +501,17 @@ def test_inputs_of_words_are_words_only_if_they_are_letters() -> None:
     assert_allclose(
         model.score_samples(["ABA"], inputs=["yes"]), model.score_samples([list("ABA")], inputs=[["yes"] * 3])
     )
+
+
+def test_whole_numbers_among_several_inputs_have_one_coefficient_as_floats_have() -> None:
+    """A dose from -1 to 1, which as codes would have a missing cell, and a coefficient for each."""
+    random = np.random.default_rng(0)
+    inputs = pandas.DataFrame({"dose": random.integers(-1, 2, 40), "group": ["a", "b"] * 20})
+    words = ["".join(cells) for cells in random.choice(list("uvw"), (40, 6))]
+    whole, floats = (
+        EMHMM(2, n_init=1, max_iter=20, random_state=0).fit(words, inputs=each)
+        for each in (inputs, inputs.astype({"dose": float}))
+    )
+    assert whole.coefficients_["transitions"].states[1] == ("intercept", "dose", "group: b")
+    assert_allclose(whole.coefficients_["transitions"], floats.coefficients_["transitions"])
+    assert_allclose(whole.score_samples(words, inputs=inputs), floats.score_samples(words, inputs=inputs))

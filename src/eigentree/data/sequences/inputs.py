@@ -107,13 +107,16 @@ class InputSequences(Sequences):
 
 
 def learned_inputs(inputs: Any, outputs: Sequences) -> Columns:
-    """Return the columns of inputs: those of floats are numbers, and others are read as columns of tables are."""
+    """Return the columns of inputs, as of covariates: numbers are numbers, and anything else is labels.
+
+    A single column of whole numbers is read as a column of a table is: they may be codes of symbols.
+    """
     table, _ = _rows_of(inputs, outputs, 0, letters=True)
     kinds: dict[str, Any] = {}
     for place, name in enumerate(table.all_names):
         cells = table.column(place, name)
         array = typed_texts(list(map(str, cells.labels))) if isinstance(cells, TextColumn) else cells
-        if isinstance(array, np.ndarray) and array.dtype.kind == "f":
+        if isinstance(array, np.ndarray) and array.dtype.kind in ("f" if len(table.all_names) == 1 else "iuf"):
             kinds[name] = "continuous"
     return Columns.learned(table, ReadOptions(numeric="emissions", kinds=kinds))
 
