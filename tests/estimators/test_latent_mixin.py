@@ -83,6 +83,8 @@ def test_criteria_are_lower_for_the_better() -> None:
         assert_allclose(criterion(rows, weights), criterion(np.repeat(rows, weights, axis=0)))
     with pytest.raises(et.DataError, match="sample_weight needs one number per row"):
         model.bic(rows, weights[:5])
+    with pytest.raises(et.DataError, match="not 'w'; only rows that come as a stream name a column"):
+        model.bic(rows, "w")
     with pytest.raises(et.DataError, match="the weight of all rows is zero"):
         model.bic(rows, 0 * weights)
 

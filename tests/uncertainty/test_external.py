@@ -257,6 +257,7 @@ def test_a_covariate_that_depends_on_another_has_no_coefficient() -> None:
     assert np.isnan(found.coefficients.standard_errors[[2, 5]]).all()
     assert found.tests["age"].df == 2
     assert found.tests["twice"].df == 0
+    assert "twice: none, as it is constant, or follows from the covariates before it" in str(found)
     other = found.relative_to(1).coefficients
     assert np.isnan(other.standard_errors[[2, 5]]).all()
 

@@ -104,4 +104,8 @@ def _as_array(sample_weight: Any, rows: int) -> NDArray[Any]:
         given = f"{len(sample_weight)} of them"
     except Exception:  # what an object's own __len__ and __array__ raise
         given = quoted(sample_weight)
+    if isinstance(sample_weight, str):
+        given = (
+            f"{quoted(sample_weight)}; only rows that come as a stream name a column, so give that column itself"
+        )
     raise DataError(f"sample_weight needs one number per row, shape ({rows},), not {given}")

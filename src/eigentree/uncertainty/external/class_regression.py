@@ -102,6 +102,8 @@ class ClassRegression(ResultTable):
         """How the coefficients were estimated, and the Wald tests of the covariates."""
         tests = [
             f"{name}: {test.statistic:.2f} (df {test.df}, p {test.p_value:.4f})"
+            if test.df
+            else f"{name}: none, as it is constant, or follows from the covariates before it"
             for (name,), test in zip(self.tests.labels, self.tests.tests, strict=True)
         ]
         return [f"reference class {self.reference}; {self.method}", f"Wald tests: {', '.join(tests)}"]
