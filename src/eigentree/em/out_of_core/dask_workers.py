@@ -37,9 +37,10 @@ __all__ = ["ClusterParts", "ClusterRows", "PartSummary"]
 
 
 class ClusterParts(OutOfCoreRows):
-    """Rows that workers keep; `held` has those of each partition, and `every` partition says how many it has.
+    """Rows that workers keep, partition by partition, as `held` has them.
 
-    Rows are known by their numbers among all of `every`, some of which may be left out.
+    Partitions may leave rows out, such as those without weight. A place counts the rows that are kept; the number
+    by which the user knows a row counts all.
     """
 
     def __init__(self, held: Partitions, summary: PartSummary) -> None:
