@@ -892,6 +892,11 @@ USAGE = [
     ("eigentree fit mushrooms.csv --hiden=3 -o m", "there is no option --hiden; did you mean --hidden?"),
     ("eigentree classify train mushrooms.csv --traget=class -o m", "did you mean --target?"),
     ("eigentree reproduce fig3 --quick", "reproduce is now python -m benchmarks.paper"),
+    (
+        "eigentree classify fit mushrooms.csv --target class -o m",
+        "there is no command 'fit'; there are 'train', 'apply'",
+    ),
+    ("eigentree classify --hlep", "there is no option --hlep; did you mean --help?"),
     ("eigentree --versoin", "there is no option --versoin; did you mean --version?"),
     ("eigentree fit mushrooms.csv -q 3 -o m", "there is no option -q ("),
     ("eigentree report model.eigentree --help-me", "there is no option --help-me"),

@@ -306,6 +306,9 @@ def _mistyped(tokens: Sequence[str]) -> str | None:
     app = application(tokens[0])
     for token in tokens[:2]:
         if token not in app:
+            if app.default_command is None and not token.startswith("-"):
+                # It is the command that is mistyped, and the options are its own.
+                return None
             break
         app = app[token]
     own = app.assemble_argument_collection() if app.default_command is not None else ()
