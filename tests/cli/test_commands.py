@@ -461,6 +461,10 @@ def test_inputs_are_those_of_the_library(here: Path, steps: pd.DataFrame) -> Non
     answer("eigentree fit inputs.csv --drop kids --sequence id --hidden 2 --inputs dose,kind -o inputs.eigentree")
     own = inputs.drop(columns="kids")
     model = et.EMHMM(2, random_state=0, sequence="id").fit(own, inputs=["dose", "kind"])
+    assert json.loads(answer("eigentree inspect inputs.eigentree --json"))["inputs"] == ["dose", "kind"]
+    shown = json.loads(answer("eigentree inspect inputs.eigentree --table transitions --json"))
+    np.testing.assert_allclose(shown["table"], model.coefficients_["transitions"])
+    assert "state" in answer("eigentree inspect inputs.eigentree --table emissions")
     found = frame(io.StringIO(answer("eigentree score inputs.eigentree inputs.csv")))
     np.testing.assert_allclose(found["log_probability"].astype(float), model.score_samples(own))
     decoded = frame(io.StringIO(answer("eigentree decode inputs.eigentree inputs.csv")))

@@ -75,7 +75,10 @@ def _show_one(found: Any, file: str, name: str, as_json: bool) -> None:
             tables |= {f"{part} of {chain}": table for chain, table in tables.pop(part).items()}
     if isinstance(tables.get("emissions"), dict):
         tables |= tables.pop("emissions")
-    if kind_of(found) in ("EMHMM", "MixtureHMM"):
+    if _inputs(found):
+        own = found.coefficients_
+        tables = (dict(own) if isinstance(own, dict) else {"coefficients": own}) | tables
+    elif kind_of(found) in ("EMHMM", "MixtureHMM"):
         from eigentree.estimators.profiles import profiles
 
         # Of a number mean and standard deviation in each state.
@@ -121,9 +124,16 @@ def _facts(found: Any) -> dict[str, Any]:
     elif kind in SEQUENCE_MODELS:
         facts |= {"sequences_by": found.sequence, "hidden_states": found.hidden_states, "order": found.order}
         facts |= {"clusters": found.n_clusters} if kind == "MixtureHMM" else {}
+        facts |= {"inputs": _inputs(found)} if _inputs(found) else {}
     else:
         facts |= _model_facts(found, kind)
     return {**facts, "columns": {name: _column(columns, name) for name in columns.names}}
+
+
+def _inputs(found: Any) -> list[str]:
+    """Return the names of the inputs of a model of sequences, if it has some."""
+    columns = getattr(found, "_input_columns", None)
+    return [] if columns is None else list(columns.names)
 
 
 def _column(columns: Any, name: str) -> Any:
