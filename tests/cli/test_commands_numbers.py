@@ -247,6 +247,7 @@ def test_sequences_of_numbers(here: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "code", "words"),
     [
+        ("--emissions normal", 1, "there is no family of emissions 'normal'; did you mean 'gaussian'?"),
         ("--emissions studnt", 1, "there is no family of emissions 'studnt'; did you mean 'student'?"),
         ("--emissions hight=student", 1, "'hight', which is no column; did you mean 'height'?"),
         ("--emissions height=", 2, "'height=' is not a family, nor columns and their family"),

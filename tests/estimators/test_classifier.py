@@ -410,6 +410,11 @@ X_GOOD, Y_GOOD = labelled(10, 10)
     [
         (X_GOOD, np.zeros(20, int), "one class only, 0; a classifier needs at least two"),
         (X_GOOD, ["a"] * 20, "one class only, 'a'"),
+        (
+            X_GOOD,
+            "class",
+            r"y needs one label per row, .* not 'class'; only rows that come as a stream name a column",
+        ),
         (X_GOOD, Y_GOOD[:-1], r"y needs one label per row, shape \(20,\), not \(19,\)"),
         (X_GOOD, X_GOOD[:, :2], r"shape \(20,\), not \(20, 2\)"),
         (X_GOOD, [[1], [1, 2]] * 10, r"shape \(20,\), not lists of different lengths"),

@@ -118,7 +118,9 @@ def label_array(y: Any, rows: int) -> NDArray[Any]:
         )
         given = given[:, 0]
     if given.shape != (rows,):
-        raise DataError(f"y needs one label per row, shape ({rows},), not {given.shape}")
+        name = f"{quoted(y)}; only rows that come as a stream name a column, so give that column itself"
+        held = name if isinstance(y, str) else given.shape
+        raise DataError(f"y needs one label per row, shape ({rows},), not {held}")
     # numpy would turn the numbers of a mixed list into strings, and so merge 1 and "1".
     if given.dtype.kind in "US" and isinstance(y, list | tuple) and not all(isinstance(each, str) for each in y):
         given = object_array(y)
