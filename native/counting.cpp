@@ -79,14 +79,12 @@ struct CodedRows {
   std::vector<bool> missing;
 
   // Refuses codes beyond that of a missing cell; the GIL is released around the check.
-  CodedRows(const InAny<2>& from, const Groups& groups, Out<bool>& missing_out)
+  CodedRows(const InAny<2>& from, const Groups& groups)
       : codes(static_cast<const std::uint8_t*>(from.data())),
         rows(Integer(from.shape(1))),
         type(code_type(from)),
         missing(from.shape(0), false) {
     check(groups.column_states.size() <= from.shape(0), "codes of all columns");
-    check(missing_out.shape(0) == from.shape(0), "one flag per column");
-    check_apart(missing_out, from);
     bool fit = true;
     {
       nb::gil_scoped_release release;
@@ -98,7 +96,6 @@ struct CodedRows {
         }
     }
     check(fit, "no code beyond that of a missing cell");
-    for (std::size_t j = 0; j < missing.size(); ++j) missing_out.data()[j] = missing[j];
   }
 
   const GroupLoops& loops() const { return counting_loops().groups[type]; }
@@ -192,25 +189,20 @@ class GroupCounter {
         work_(std::max(groups_.widest, merged_cells)),
         tables_(groups_.cells, 0) {}
 
-  // Counts rows once each; writes which columns have a missing cell.
-  void add(InAny<2> codes, Out<bool> missing) {
-    const CodedRows rows(codes, groups_, missing);
-    nb::gil_scoped_release release;
-    const std::lock_guard<std::mutex> lock(used_);
-    if (rows_ < merged_from || rows.rows < merged_rows) {
-      for (const Group& group : groups_.all) count(rows, group, tables_);
-    } else {
-      if (!planned_) plan();
-      for (const MergedGroup& each : merged_) {
-        // Rows that miss a cell of the merged group may miss none of a member.
-        if (!rows.misses(each.whole))
-          count(rows, each.whole, merged_tables_);
-        else
-          for (const std::size_t g : each.members) count(rows, groups_.all[g], tables_);
-      }
-      for (const std::size_t g : alone_) count(rows, groups_.all[g], tables_);
-    }
-    rows_ += std::min(rows.rows, merged_from);
+  // Counts rows once each.
+  void add(InAny<2> codes) {
+    add_rows(codes, [](const GroupLoops& loops, const GroupRows& rows, CountWork work, Integer* table) {
+      loops.count(rows, work, table);
+    });
+  }
+
+  // Counts each row as often as its weight says.
+  void add_weighted(InAny<2> codes, In<Integer> weights) {
+    check(weights.shape(0) == codes.shape(1), "one weight per row");
+    const std::uint64_t* often = unsigned_of(weights.data());
+    add_rows(codes, [often](const GroupLoops& loops, const GroupRows& rows, CountWork work, Integer* table) {
+      loops.weigh_whole(rows, often, work, unsigned_of(table));
+    });
   }
 
   // Adds all counts to tables that lie end to end.
@@ -263,28 +255,43 @@ class GroupCounter {
     planned_ = true;
   }
 
-  void count(const CodedRows& rows, const Group& group, Integers& tables) {
-    rows.loops().count(rows.of(group), work_.get(), tables.data() + group.start);
+  template <class Count>
+  void add_rows(const InAny<2>& codes, Count count) {
+    const CodedRows rows(codes, groups_);
+    nb::gil_scoped_release release;
+    const std::lock_guard<std::mutex> lock(used_);
+    const auto add_to = [&](Integers& tables, const Group& group) {
+      count(rows.loops(), rows.of(group), work_.get(), tables.data() + group.start);
+    };
+    if (rows_ < merged_from || rows.rows < merged_rows) {
+      for (const Group& group : groups_.all) add_to(tables_, group);
+    } else {
+      if (!planned_) plan();
+      for (const MergedGroup& each : merged_) {
+        // Rows that miss a cell of the merged group may miss none of a member.
+        if (!rows.misses(each.whole))
+          add_to(merged_tables_, each.whole);
+        else
+          for (const std::size_t g : each.members) add_to(tables_, groups_.all[g]);
+      }
+      for (const std::size_t g : alone_) add_to(tables_, groups_.all[g]);
+    }
+    rows_ += std::min(rows.rows, merged_from);
   }
 };
 
-template <class Number>
-void weigh_groups(InAny<2> codes, In<Number> weights, In<Integer> group_start, In<Integer> columns,
-                  In<Integer> states, In<Integer> table_start, Out<Number> tables, Out<bool> missing) {
+// Adds weights that are not whole, in the order of the rows: merged, sums would be rounded in another way.
+void weigh_groups(InAny<2> codes, In<double> weights, In<Integer> group_start, In<Integer> columns,
+                  In<Integer> states, In<Integer> table_start, Out<double> tables) {
   const Groups groups(group_start, columns, states, table_start);
   check(weights.shape(0) == codes.shape(1), "one weight per row");
   check(Integer(tables.shape(0)) == groups.cells, "tables of all groups");
   check_apart(tables, codes);
-  const CodedRows rows(codes, groups, missing);
+  const CodedRows rows(codes, groups);
   Work work(0);
   nb::gil_scoped_release release;
-  for (const Group& group : groups.all) {
-    Number* table = tables.data() + group.start;
-    if constexpr (std::is_floating_point_v<Number>)
-      rows.loops().weigh(rows.of(group), weights.data(), work.get(), table);
-    else
-      rows.loops().weigh_whole(rows.of(group), unsigned_of(weights.data()), work.get(), unsigned_of(table));
-  }
+  for (const Group& group : groups.all)
+    rows.loops().weigh(rows.of(group), weights.data(), work.get(), tables.data() + group.start);
 }
 
 // Adds the weights of the rows to the table of each pair of columns of which at least one is wide.
@@ -408,14 +415,11 @@ void bind_counting(nb::module_& m) {
   nb::class_<GroupCounter>(m, "GroupCounter")
       .def(nb::init<In<Integer>, In<Integer>, In<Integer>, In<Integer>>(), given("group_start"), given("columns"),
            given("states"), given("table_start"))
-      .def("add", &GroupCounter::add, given("codes"), given("missing"))
+      .def("add", &GroupCounter::add, given("codes"))
+      .def("add_weighted", &GroupCounter::add_weighted, given("codes"), given("weights"))
       .def("add_to", &GroupCounter::add_to, given("tables"));
-  const auto weigh = [&](auto loop) {
-    m.def("weigh_groups", loop, given("codes"), given("weights"), given("group_start"), given("columns"),
-          given("states"), given("table_start"), given("tables"), given("missing"));
-  };
-  weigh(weigh_groups<Integer>);
-  weigh(weigh_groups<double>);
+  m.def("weigh_groups", weigh_groups, given("codes"), given("weights"), given("group_start"), given("columns"),
+        given("states"), given("table_start"), given("tables"));
   const auto pairs = [&](auto loop) {
     m.def("count_pairs", loop, given("codes"), given("weights"), given("wide"), given("states"), given("start"),
           given("kept"), given("matrix"));

@@ -156,10 +156,6 @@ def test_what_is_written_shares_no_memory_with_what_leads_to_places() -> None:
     matrix = np.zeros((7, 7), np.int64)
     with pytest.raises(ValueError, match="share memory"):
         _native.add_common_bits(np.ones((5, 9), np.uint64), matrix[0, :5], matrix)
-    codes = np.zeros((2, 2), np.uint8)
-    counter = _native.GroupCounter(np.array([0, 1]), np.array([0]), np.array([1]), np.array([0, 1]))
-    with pytest.raises(ValueError, match="share memory"):
-        counter.add(codes, codes[0].view(np.bool_))
 
 
 def test_numbers_that_are_not_aligned_are_refused() -> None:
@@ -189,7 +185,7 @@ def test_rows_without_columns_take_no_time_and_no_memory() -> None:
     _native.tree_tables(tree, empty[:, :rows].copy(), none, np.empty((rows, 0)))
     counter = _native.GroupCounter(np.zeros(1, np.int64), none, none, np.zeros(1, np.int64))
     for _ in range(9):
-        counter.add(empty, flags)
+        counter.add(empty)
 
 
 def test_another_instruction_set_may_be_chosen_during_a_call() -> None:

@@ -21,18 +21,18 @@ class GroupCounter:
     def __init__(
         self, group_start: Integers, columns: Integers, states: Integers, table_start: Integers
     ) -> None: ...
-    def add(self, codes: Codes, missing: Booleans) -> None: ...
+    def add(self, codes: Codes) -> None: ...
+    def add_weighted(self, codes: Codes, weights: Integers) -> None: ...
     def add_to(self, tables: Integers) -> None: ...
 
 def weigh_groups(
     codes: Codes,
-    weights: NDArray[Any],
+    weights: Floats,
     group_start: Integers,
     columns: Integers,
     states: Integers,
     table_start: Integers,
-    tables: NDArray[Any],
-    missing: Booleans,
+    tables: Floats,
 ) -> None: ...
 def count_pairs(
     codes: Codes,

@@ -140,15 +140,15 @@ class Counts(Additive):
         """Return these counts with chunks of (codes, weights or None) added."""
         layout = self.layout
         rows: float = 0
-        ones, whole, fractional = GroupCounter(layout.tables), np.zeros(layout.cells, np.int64), np.zeros(0)
+        counter, fractional = GroupCounter(layout.tables), np.zeros(0)
         parts: dict[int, list[tuple[Integers, NDArray[Any]]]] = {g: [] for g in layout.empty_sparse()}
         for codes, weights in chunks:
             if weights is None:
-                ones.add(codes.T)
+                counter.add(codes.T)
                 rows += len(codes)
             elif weights.dtype.kind in "iub":
                 weights = weights.astype(np.int64)
-                weigh_groups(codes.T, weights, layout.tables, whole)
+                counter.add(codes.T, weights)
                 rows += int(weights.sum())
             else:
                 weights = weights.astype(np.float64)
@@ -159,7 +159,8 @@ class Counts(Additive):
                 found.append(_occurring(codes, weights, layout.groups[g], layout.shapes[g]))
                 if len(found) == MOST_PARTS:
                     found[:] = [_merged(found)]
-        ones.add_to(whole)
+        whole = np.zeros(layout.cells, np.int64)
+        counter.add_to(whole)
         dense = whole + fractional if len(fractional) else whole
         sparse = layout.empty_sparse()
         for g, found in parts.items():

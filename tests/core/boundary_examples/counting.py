@@ -12,7 +12,7 @@ from eigentree.core import _native
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from eigentree.arrays import Booleans, Codes, Integers
+    from eigentree.arrays import Codes, Integers
 
 STATES = [3, 2, 4, 5]
 GROUPS = [(0, 1), (1, 2, 3), (0, 2), (3,)]
@@ -24,13 +24,14 @@ def count_groups(
     columns: Integers,
     states: Integers,
     table_start: Integers,
+    weights: Integers,
     tables: Integers,
-    missing: Booleans,
 ) -> None:
     """Count rows often enough for groups to be merged."""
     counter = _native.GroupCounter(group_start, columns, states, table_start)
     for _ in range(10):
-        counter.add(codes, missing)
+        counter.add(codes)
+        counter.add_weighted(codes, weights)
     counter.add_to(tables)
 
 
@@ -46,14 +47,11 @@ def examples(random: np.random.Generator) -> Iterator[tuple[Callable[..., object
     for code in (np.uint8, np.uint16, np.uint32):
         for rows in (int(random.integers(1, 90)), 2500):
             codes = np.array([random.integers(0, size + 1, rows) for size in STATES], code)
-            missing = np.empty(len(STATES), np.bool_)
-            yield count_groups, (codes.copy(), *layout(), np.zeros(cells, np.int64), missing.copy())
+            whole = random.integers(0, 5, rows)
+            yield count_groups, (codes.copy(), *layout(), whole, np.zeros(cells, np.int64))
+            yield _native.weigh_groups, (codes.copy(), whole.astype(np.float64), *layout(), np.zeros(cells))
             for kind in (np.int64, np.float64):
-                weights = random.integers(0, 5, rows).astype(kind)
-                yield (
-                    _native.weigh_groups,
-                    (codes.copy(), weights.copy(), *layout(), np.zeros(cells, kind), missing.copy()),
-                )
+                weights = whole.astype(kind)
                 for total in (np.int32, np.int64) if kind is np.int64 else (np.float64,):
                     states = np.array(STATES)
                     yield (

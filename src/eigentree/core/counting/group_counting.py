@@ -38,28 +38,24 @@ class GroupCounter:
     def __init__(self, groups: GroupTables) -> None:
         self._counter = _native.GroupCounter(*groups)
 
-    def add(self, codes: Codes) -> Booleans:
-        """Return which columns have a missing cell, after counting rows; codes are (columns, rows).
+    def add(self, codes: Codes, weights: Integers | None = None) -> None:
+        """Count rows, as often as whole weights say if there are any; codes are (columns, rows).
 
         A row does not count for a group of which it misses a cell.
         """
-        missing = np.zeros(len(codes), np.bool_)
-        self._counter.add(np.ascontiguousarray(codes), missing)
-        return missing
+        if weights is None:
+            self._counter.add(np.ascontiguousarray(codes))
+        else:
+            self._counter.add_weighted(np.ascontiguousarray(codes), weights)
 
     def add_to(self, tables: Integers) -> None:
         """Add all counts to tables that lie end to end."""
         self._counter.add_to(tables)
 
 
-def weigh_groups(codes: Codes, weights: NDArray[Any], groups: GroupTables, tables: NDArray[Any]) -> Booleans:
-    """Return which columns have a missing cell, after adding the weights of rows to the tables of each group.
-
-    `codes` (columns, rows); `weights` (rows,) and `tables` (cells,) are both of whole numbers or of floats.
-    """
-    missing = np.zeros(len(codes), np.bool_)
-    _native.weigh_groups(np.ascontiguousarray(codes), weights, *groups, tables, missing)
-    return missing
+def weigh_groups(codes: Codes, weights: Floats, groups: GroupTables, tables: Floats) -> None:
+    """Add weights that are not whole to the tables of each group, row by row; codes are (columns, rows)."""
+    _native.weigh_groups(np.ascontiguousarray(codes), weights, *groups, tables)
 
 
 def feature_sums(
