@@ -108,6 +108,30 @@ def test_fit_and_score_are_those_of_the_library(here: Path) -> None:
     assert f"{scores.mean():.4f}" in answer("eigentree score model.eigentree mushrooms.csv --missing '?' --summary")
 
 
+def test_weights_are_those_of_the_library(here: Path) -> None:
+    rows = frame()
+    weights = np.random.default_rng(0).integers(1, 9, len(rows)) / 4
+    rows.assign(weight=weights, text="a").to_csv("weighed.csv", index=False)
+    fit = (
+        "eigentree fit weighed.csv --drop text --structure mixture --hidden 2 -o weighed.eigentree --json --weights"
+    )
+    told = json.loads(answer(f"{fit} weight"))
+    model = et.EMJunctionTree(et.zoo.Mixture(2), random_state=0).fit(rows, sample_weight=weights)
+    loaded = et.load("weighed.eigentree")
+    assert loaded.columns_.names == tuple(rows.columns)
+    np.testing.assert_allclose(loaded.score_samples(rows), model.score_samples(rows), rtol=1e-9)
+    assert told["mean_log_probability"] == pytest.approx(np.average(model.score_samples(rows), weights=weights))
+    found = answer("eigentree estimates weighed.eigentree weighed.csv --weights weight --kind robust --json")
+    expected = model.estimates(rows, kind="robust", sample_weight=weights)
+    lines = json.loads(found)["estimates"]
+    np.testing.assert_allclose([line["estimate"] for line in lines], expected.values, rtol=1e-6)
+    np.testing.assert_allclose([line["std_error"] or np.nan for line in lines], expected.standard_errors, rtol=1e-5)
+    for name, message in (("wieght", "did you mean 'weight'?"), ("odor", "holds other cells than numbers")):
+        code, _, error = call(f"{fit} {name}")
+        assert code != 0
+        assert message in error
+
+
 def test_predict_is_that_of_the_library_and_needs_no_target(here: Path) -> None:
     expected = et.load("model.eigentree").predict_proba(frame(), target="odor")
     code, out, errors = call("eigentree predict model.eigentree mushrooms.csv --missing '?' --target odor")
@@ -749,6 +773,8 @@ def test_every_example_of_every_help_text_runs(tmp_path: Path, monkeypatch: pyte
     pd.DataFrame(people, columns=["height", "weight", "age"]).to_csv("people.csv", index=False)
     visits = pd.DataFrame({"patient": np.repeat(range(10), 6), "dose": random.normal(size=60).round(2)})
     visits.assign(pain=random.choice(["none", "some"], 60)).to_csv("visits.csv", index=False)
+    answers = pd.DataFrame(random.choice(["yes", "no"], (60, 3)), columns=["trust", "vote", "read"])
+    answers.assign(weight=random.uniform(0.5, 2.0, 60)).to_csv("interviews.csv", index=False)
     for name in ("trees.mrg", "test.mrg"):
         Path(name).write_text("(S (NP she) (VP (V sees) (NP stars)))\n" * 9)
     Path("sentences.txt").write_text("she sees stars\n")

@@ -107,6 +107,7 @@ REPLACEMENTS = (
     (r": drop the column, or join labels", "; leave it out with --drop"),
     (r"; raise max_iter, or tol if less will do", ""),
     (r"; finish_rows=.*", ""),
+    (r"\bsample_weight\b", "--weights"),
     (r"or give categories=\{.* where it is none", "or text, such as 'too much', where it is none"),
     (r"or give emissions=\{'([^']+)': '(\w+)'\} where it is none", r"or give --emissions \1=\2 where it is none"),
     (r"often encoding='latin-1' or 'cp1252'", "often --encoding cp1252 or latin-1"),

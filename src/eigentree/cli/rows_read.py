@@ -11,7 +11,7 @@ from eigentree.data.sequences.steps import SequenceForm, Steps
 from eigentree.data.streams.file_batches import FileStream, open_table
 from eigentree.data.streams.file_batches import read_table as read_file
 from eigentree.data.tables.cells import Categorical
-from eigentree.data.tables.text_cells import FileTable, require_names
+from eigentree.data.tables.text_cells import FileTable, read_as, require_names
 from eigentree.errors import DataError
 from eigentree.io.byte_files import ENDINGS, named_format, require_there
 from eigentree.io.text_files import TextOptions
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from eigentree.data.tables.columns import Columns
 
-__all__ = ["NamedSequences", "format_of", "hint_at_marks", "open_rows", "read_rows"]
+__all__ = ["NamedSequences", "format_of", "hint_at_marks", "open_rows", "read_rows", "row_weights"]
 
 FORM = SequenceForm("lengths", flat=False)
 
@@ -56,6 +56,17 @@ def open_rows(path: str, reading: Reading) -> FileTable | FileStream:
     """Return the rows of a file or of standard input: as a table, or of a large file as a stream."""
     options = asdict(_text(reading))
     return open_table(path, _format_read(path, reading), drop=reading.drop or (), **options)
+
+
+def row_weights(rows: Any, column: str) -> Any:
+    """Return how often each row of a table counts, as a column says."""
+    if not isinstance(rows, FileTable):
+        raise UsageError("--weights are of rows, not of sequences; leave them out")
+    require_names([column], rows.names, rows.source)
+    cells = read_as(rows.column(rows.names.index(column), column), None)
+    if isinstance(cells, Categorical):
+        raise DataError(f"the column {column!r} of {rows.source} holds other cells than numbers, so no weights")
+    return cells
 
 
 def hint_at_marks(rows: FileTable | FileStream | Steps, reading: Reading) -> None:

@@ -21,6 +21,9 @@ def fit(
             str, "COLUMN", "Columns that the classes of mixture depend on, by a multinomial logit.", several=True
         ),
     ] = None,
+    weights: Annotated[
+        str | None, option(str, "COLUMN", "How often each row counts, such as sampling weights (once).")
+    ] = None,
     reading: Reading = Reading(),
     seed: Seed = 0,
     json: Json = False,
@@ -38,6 +41,7 @@ def fit(
       eigentree fit people.csv --kind age=continuous -o people.eigentree
       eigentree fit people.csv --emissions height+weight=full -o people.eigentree
       eigentree fit survey.csv --covariates age religion -o survey.eigentree
+      eigentree fit interviews.csv --weights weight -o interviews.eigentree
       eigentree fit visits.csv --sequence patient --inputs dose -o visits.eigentree
       eigentree fit visits.csv --sequence patient --clusters 2 -o groups.eigentree
 
@@ -57,9 +61,11 @@ def fit(
     if reading.sequence is None:
         shape = shape.or_else("mixture" if covariates else "auto")
     if data.endswith(".eigentree"):
+        if weights is not None:
+            raise UsageError(f"--weights name a column of rows, and {data!r} holds none; leave them out")
         model, sizes, score = _fitted_to_statistics(data, shape)
     else:
-        model, sizes, score = _fitted_to_rows(data, shape, reading, seed, covariates)
+        model, sizes, score = _fitted_to_rows(data, shape, reading, seed, covariates, weights)
     from eigentree.cli.model_arguments import saved
 
     seconds = time.perf_counter() - begin
@@ -72,21 +78,29 @@ def fit(
 
 
 def _fitted_to_rows(
-    data: str, shape: Shape, reading: Reading, seed: int, covariates: list[str] | None
+    data: str, shape: Shape, reading: Reading, seed: int, covariates: list[str] | None, weights: str | None
 ) -> tuple[Any, dict[str, float], float]:
     """Return a model, the sizes of its data by what they count, and its mean log-likelihood."""
+    import numpy as np
+
     from eigentree.cli.model_arguments import described, estimator_of, read_training, unit_of
-    from eigentree.cli.rows_read import hint_at_marks
+    from eigentree.cli.rows_read import hint_at_marks, row_weights
     from eigentree.graphs.graph import LatentGraph
 
-    rows = read_training(data, shape, reading, stream=True)
+    rows = read_training(data, shape, reading, stream=weights is None)
+    weighed: dict[str, Any] = {}
+    if weights is not None:
+        weighed, rows = {"sample_weight": row_weights(rows, weights)}, rows.dropping([weights])
     estimator = estimator_of(shape, seed, rows, covariates)
     if isinstance(getattr(estimator, "structure", None), LatentGraph):
         rows = rows.only(estimator.structure.observed)
     hint_at_marks(rows, reading)
-    model = estimator.fit(rows)
+    model = estimator.fit(rows, **weighed)
     note(f"eigentree: columns: {described(model.columns_)}")
-    score = model.score(rows)
+    if weighed:
+        score = float(np.average(model.score_samples(rows), weights=weighed["sample_weight"]))
+    else:
+        score = model.score(rows)
     more = {"step": rows.table.count} if unit_of(rows) == "sequence" else _graph_sizes(model)
     return model, {unit_of(rows): rows.count, **more}, score
 

@@ -32,6 +32,12 @@ def estimates(
         str | None,
         Parameter(metavar="COLUMN", help="The column that names the cluster of each row; errors are then robust."),
     ] = None,
+    weights: Annotated[
+        str | None,
+        Parameter(
+            metavar="COLUMN", help="How often each row counts, as in fit; sampling weights need --kind robust."
+        ),
+    ] = None,
     form: Annotated[
         Literal["text", "markdown", "latex", "json"],
         Parameter(name="--as", help="How the table is written (text)."),
@@ -49,13 +55,15 @@ def estimates(
       eigentree estimates model.eigentree mushrooms.csv --table odor --as latex
     """
     from eigentree.cli.model_arguments import loaded_model, read_for, require_tables, rows_for
+    from eigentree.cli.rows_read import row_weights
     from eigentree.data.tables.text_cells import require_names
 
     fitted = loaded_model(model)
     require_tables(fitted, model)
     given: Any = read_for(fitted, data, reading)
     groups = None if clusters is None else _clusters(given, clusters)
-    found = fitted.estimates(rows_for(fitted, given), kind=kind, clusters=groups)
+    weighed = {} if weights is None else {"sample_weight": row_weights(given, weights)}
+    found = fitted.estimates(rows_for(fitted, given), kind=kind, clusters=groups, **weighed)
     if table is not None:
         require_names([table], list(dict.fromkeys(str(labels[0]) for labels in found.labels)), repr(model))
         found = found.part(table=table)
