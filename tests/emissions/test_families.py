@@ -384,6 +384,8 @@ def test_specs() -> None:
         make({"prior_rows": 1}, cells, weights, 2)
     with pytest.raises(ParameterError, match="no family of emissions 3"):
         make(3, cells, weights, 2)
+    with pytest.raises(ParameterError, match="no family of emissions"):
+        make(np.array(["gaussian", "normal"]), cells, weights, 2)
     with pytest.raises(ParameterError, match="prior_shape is 'round'"):
         make({"family": "full", "prior_shape": "round"}, cells, weights, 2)
 

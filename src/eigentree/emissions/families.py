@@ -69,7 +69,7 @@ def family_of(spec: object, columns: int) -> tuple[type[Emission], dict[str, Any
     if not isinstance(name, str) or name not in FAMILIES:
         if isinstance(spec, Mapping) and name is None:
             raise ParameterError(f"emission {quoted(spec)} has no 'family'; add one of {', '.join(FAMILIES)}")
-        meant = "gaussian" if name == "normal" else name
+        meant = "gaussian" if isinstance(name, str) and name == "normal" else name
         raise ParameterError(f"there is no family of emissions {quoted(name)}{what_there_is(meant, FAMILIES)}")
     family = FAMILIES[name]
     if columns > 1 and not family.groups:
