@@ -47,6 +47,7 @@ __all__ = [
     "estimator_of",
     "fitted_columns",
     "identified",
+    "input_names",
     "kind_of",
     "learned_columns",
     "loaded",
@@ -302,9 +303,13 @@ def read_for(model: Any, path: str, reading: Reading, id_column: str | None = No
         raise UsageError("this is a model of sequences; name the column of their names, as in --sequence id")
     if id_column is not None:
         raise UsageError(f"sequences are identified by their column {column!r}; leave --id out")
-    about = getattr(getattr(model, "model_", None), "input_columns", None)
-    inputs = () if about is None else about.names
-    return NamedSequences.of(read_rows(path, reading), column, fitted_columns(model), inputs)
+    return NamedSequences.of(read_rows(path, reading), column, fitted_columns(model), input_names(model))
+
+
+def input_names(model: Any) -> list[str]:
+    """Return the names of the inputs of a model of sequences, if it has some."""
+    columns = getattr(getattr(model, "model_", None), "input_columns", None)
+    return [] if columns is None else list(columns.names)
 
 
 def rows_for(model: Any, rows: Any) -> Any:

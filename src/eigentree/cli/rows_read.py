@@ -8,10 +8,11 @@ import numpy as np
 from eigentree.cli.arguments import PIPE, Reading, UsageError
 from eigentree.cli.output import note
 from eigentree.data.sequences.steps import SequenceForm, Steps
+from eigentree.data.streams.encoded_stream import weight_cells
 from eigentree.data.streams.file_batches import FileStream, open_table
 from eigentree.data.streams.file_batches import read_table as read_file
 from eigentree.data.tables.cells import Categorical
-from eigentree.data.tables.text_cells import FileTable, read_as, require_names
+from eigentree.data.tables.text_cells import FileTable, require_names
 from eigentree.errors import DataError
 from eigentree.io.byte_files import ENDINGS, named_format, require_there
 from eigentree.io.text_files import TextOptions
@@ -63,10 +64,7 @@ def row_weights(rows: Any, column: str) -> Any:
     if not isinstance(rows, FileTable):
         raise UsageError("--weights are of rows, not of sequences; leave them out")
     require_names([column], rows.names, rows.source)
-    cells = read_as(rows.column(rows.names.index(column), column), None)
-    if isinstance(cells, Categorical):
-        raise DataError(f"the column {column!r} of {rows.source} holds other cells than numbers, so no weights")
-    return cells
+    return weight_cells(rows, column)
 
 
 def hint_at_marks(rows: FileTable | FileStream | Steps, reading: Reading) -> None:

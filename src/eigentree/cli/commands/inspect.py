@@ -61,7 +61,7 @@ def inspect(
 
 
 def _show_one(found: Any, file: str, name: str, as_json: bool) -> None:
-    from eigentree.cli.model_arguments import NETWORKS, WITH_TABLES, kind_of
+    from eigentree.cli.model_arguments import NETWORKS, WITH_TABLES, input_names, kind_of
     from eigentree.data.tables.text_cells import require_names
     from eigentree.errors import FileError, with_article
 
@@ -75,7 +75,7 @@ def _show_one(found: Any, file: str, name: str, as_json: bool) -> None:
             tables |= {f"{part} of {chain}": table for chain, table in tables.pop(part).items()}
     if isinstance(tables.get("emissions"), dict):
         tables |= tables.pop("emissions")
-    if _inputs(found):
+    if input_names(found):
         own = found.coefficients_
         tables = (dict(own) if isinstance(own, dict) else {"coefficients": own}) | tables
     elif kind_of(found) in ("EMHMM", "MixtureHMM"):
@@ -95,7 +95,7 @@ def _show_one(found: Any, file: str, name: str, as_json: bool) -> None:
 
 def _facts(found: Any) -> dict[str, Any]:
     """Return the facts about what was loaded, by name."""
-    from eigentree.cli.model_arguments import SEQUENCE_MODELS, fitted_columns, kind_of
+    from eigentree.cli.model_arguments import SEQUENCE_MODELS, fitted_columns, input_names, kind_of
 
     kind = kind_of(found)
     facts: dict[str, Any] = {"holds": kind}
@@ -124,16 +124,10 @@ def _facts(found: Any) -> dict[str, Any]:
     elif kind in SEQUENCE_MODELS:
         facts |= {"sequences_by": found.sequence, "hidden_states": found.hidden_states, "order": found.order}
         facts |= {"clusters": found.n_clusters} if kind == "MixtureHMM" else {}
-        facts |= {"inputs": _inputs(found)} if _inputs(found) else {}
+        facts |= {"inputs": inputs} if (inputs := input_names(found)) else {}
     else:
         facts |= _model_facts(found, kind)
     return {**facts, "columns": {name: _column(columns, name) for name in columns.names}}
-
-
-def _inputs(found: Any) -> list[str]:
-    """Return the names of the inputs of a model of sequences, if it has some."""
-    columns = getattr(found, "_input_columns", None)
-    return [] if columns is None else list(columns.names)
 
 
 def _column(columns: Any, name: str) -> Any:

@@ -53,6 +53,7 @@ __all__ = [
     "in_stretches",
     "kept_on_disk",
     "weighed",
+    "weight_cells",
     "weight_column",
 ]
 
@@ -193,10 +194,15 @@ def weighed(batch: Batch, weight: str | None) -> tuple[Table, NDArray[Any] | Non
     if weight is None:
         return table, None
     with batch.named():
-        cells = read_as(table.column((table.names or ()).index(weight), weight), None)
-        if isinstance(cells, Categorical):
-            raise DataError(f"sample_weight, column {weight!r}, holds other cells than numbers")
-        return table.without(weight), checked_weights(cells, table.count)
+        return table.without(weight), checked_weights(weight_cells(table, weight), table.count)
+
+
+def weight_cells(table: Table, weight: str) -> NDArray[Any]:
+    """Return the cells of the column that weighs rows; raise `DataError` unless they are numbers."""
+    cells = read_as(table.column((table.names or ()).index(weight), weight), None)
+    if isinstance(cells, Categorical):
+        raise DataError(f"sample_weight, column {weight!r}, holds other cells than numbers")
+    return cells
 
 
 def any_rows(

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = [
     "LIGHT",
     "MOST_WEIGHT",
+    "NOT_A_NAME",
     "NO_WEIGHT",
     "check_total",
     "checked_weights",
@@ -40,6 +41,10 @@ LIGHT = "sample_weight adds up to"
 
 NO_WEIGHT = "the weight of all rows is zero; there is nothing to learn from or to judge by"
 """What is said where no row counts."""
+
+
+NOT_A_NAME = "; only rows that come as a stream name a column, so give that column itself"
+"""What is said where a name stands for weights or labels."""
 
 
 def checked_weights(sample_weight: ArrayLike | None, rows: int) -> NDArray[Any] | None:
@@ -105,7 +110,5 @@ def _as_array(sample_weight: Any, rows: int) -> NDArray[Any]:
     except Exception:  # what an object's own __len__ and __array__ raise
         given = quoted(sample_weight)
     if isinstance(sample_weight, str):
-        given = (
-            f"{quoted(sample_weight)}; only rows that come as a stream name a column, so give that column itself"
-        )
+        given = f"{quoted(sample_weight)}{NOT_A_NAME}"
     raise DataError(f"sample_weight needs one number per row, shape ({rows},), not {given}")

@@ -43,8 +43,8 @@ class ConditionalObjective:
     It is the sum over rows of ``log P(row, class) - weight · log P(row)``: with the weight 1 the conditional
     log-likelihood, with 0 that of generative training, and between a convex combination of both (Bouchard and
     Triggs, 2004). Both have the prior of generative training, which so has the share that the weight leaves. A
-    ridge penalty, ``alpha / 2`` times the sum of the squares of the coordinates, holds them near that: a Gaussian
-    prior around it.
+    ridge penalty, ``alpha / 2`` times the sum of the squares of the coordinates, holds them near 0: a Gaussian
+    prior around the start.
 
     Attributes
     ----------
@@ -216,7 +216,7 @@ def _chosen(
     more than a small share of what chance makes of the rows.
     """
     training, held, places = [], [], []
-    total = 0.0
+    generatively = 0.0
     for fold in folds_of(rows.divided, 0.0, random):
         generative = rows.refitted(fold.rows, start, max_iter)
         own = rows.smoothed(fold.rows, generative)
@@ -224,10 +224,10 @@ def _chosen(
         count, known = objective.coordinates.size, rows.known(fold.rows)
         training.append((objective, known, Stopping.within_chance(SHARE_OF_ERROR, count, known)))
         places.append(np.zeros(count))
-        total += rows.conditional(fold.validation, generative).log_likelihood(np.zeros(count))
+        generatively += rows.conditional(fold.validation, generative).log_likelihood(np.zeros(count))
         held.append((rows.conditional(fold.validation, own), rows.known(fold.validation)))
     weight = sum(known for _, known in held)
-    tried = {math.inf: total / weight}
+    tried = {math.inf: generatively / weight}
     last = -math.inf
     for alpha in ALPHAS:
         pairs = zip(training, places, strict=True)

@@ -15,7 +15,7 @@ from eigentree.data.tables.cells import is_marked_missing, object_array
 from eigentree.data.tables.columns import Columns
 from eigentree.data.tables.labels import FEW_ROWS_EACH
 from eigentree.data.tables.state_rules import ReadOptions
-from eigentree.data.tables.weights import NO_WEIGHT
+from eigentree.data.tables.weights import NO_WEIGHT, NOT_A_NAME
 from eigentree.errors import DataError, did_you_mean, quoted
 from eigentree.graphs.graph import LatentGraph
 from eigentree.messages import notice
@@ -118,8 +118,7 @@ def label_array(y: Any, rows: int) -> NDArray[Any]:
         )
         given = given[:, 0]
     if given.shape != (rows,):
-        name = f"{quoted(y)}; only rows that come as a stream name a column, so give that column itself"
-        held = name if isinstance(y, str) else given.shape
+        held = f"{quoted(y)}{NOT_A_NAME}" if isinstance(y, str) else given.shape
         raise DataError(f"y needs one label per row, shape ({rows},), not {held}")
     # numpy would turn the numbers of a mixed list into strings, and so merge 1 and "1".
     if given.dtype.kind in "US" and isinstance(y, list | tuple) and not all(isinstance(each, str) for each in y):
